@@ -6,11 +6,11 @@ They load without configured accounts, and with invalid settings.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
 
+from connector.errors import ConnectorError
 from pipelines.accounts import Account, Accounts
 from pipelines.landing import landing_assets
 from pipelines.models import model_assets
@@ -52,18 +52,11 @@ _INSTANCE = "telemetry:\n  enabled: false\nnux:\n  enabled: false\n"
 _CONFIG = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """Completed Dagster run; `failure` is None if it succeeded."""
-
-    run_id: str
-    failure: str | None
-
-
-def execute_nightly_pull(account: Account, home: Path) -> RunResult:
+def execute_nightly_pull(account: Account, home: Path) -> str:
     """Run the nightly job in this process, and store its record in `home`, a DAGSTER_HOME.
 
-    Telemetry is off in a home that is created here.
+    Telemetry is off in a home that is created here. Returns the id of the run. Raises
+    `ConnectorError` if the run failed.
     """
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     configuration = home / "dagster.yaml"
@@ -72,7 +65,10 @@ def execute_nightly_pull(account: Account, home: Path) -> RunResult:
     job = define(account).resolve_job_def(NIGHTLY)
     with dg.DagsterInstance.from_config(str(home)) as instance:
         result = job.execute_in_process(instance=instance, run_config=_CONFIG, raise_on_error=False)
-    return RunResult(result.run_id, None if result.success else failure_reasons(result))
+    if not result.success:
+        message = f"the Dagster run {result.run_id} failed: {failure_reasons(result)}"
+        raise ConnectorError(message)
+    return result.run_id
 
 
 def failure_reasons(result: dg.ExecuteInProcessResult) -> str:

@@ -13,9 +13,9 @@ import dagster as dg
 from dagster_dask import dask_executor
 
 from connector.settings.values import OFF
-from pipelines.accounts import ACCOUNT_TAG, PARTITION_TAG, Account, Accounts
+from pipelines.accounts import ACCOUNT_TAG, PARTITION_TAG, Account, Accounts, as_identifier
 from pipelines.definitions import define, failure_reasons
-from pipelines.schedules import INTRADAY, KINDS, UNDER_WAY
+from pipelines.schedules import KINDS, UNDER_WAY
 
 ADDRESS = "DASK_SCHEDULER_ADDRESS"
 """Environment variable with the address of Dask's scheduler, as Dask itself names it."""
@@ -48,8 +48,7 @@ def _account_step(account: str, job: dg.JobDefinition) -> dg.OpDefinition:
     """Return a step that runs the job for the account."""
 
     @dg.op(
-        # A name in Dagster cannot contain a dash, and an account's name has no capitals.
-        name=f"{job.name}_{account.replace('-', '_DASH_')}",
+        name=f"{job.name}_{as_identifier(account)}",
         description=f"Run `{job.name}` for {account}.",
         out=dg.Out(dg.Nothing),
     )
@@ -74,30 +73,21 @@ def _account_step(account: str, job: dg.JobDefinition) -> dg.OpDefinition:
     return run_account
 
 
-def intraday_pull_everywhere() -> dg.JobDefinition:
-    """Return the intraday job of all accounts; a process of its own can load it by this name."""
-    return job_everywhere(define(Account()).resolve_job_def(INTRADAY))
-
-
 def define_everywhere(account: Account) -> dg.Definitions:
     """Return the definitions, with the jobs and schedules of all accounts if any are named."""
     accounts, single = Accounts.read(account), define(account)
     if not accounts.names:
         return single
-    jobs, schedules = [], []
-    for name, (setting, _) in KINDS.items():
-        job = job_everywhere(single.resolve_job_def(name))
-        jobs.append(job)
-        if (cron := getattr(accounts.common, setting)) != OFF:
-            schedules.append(
-                dg.ScheduleDefinition(
-                    name=f"{job.name}_schedule",
-                    job=job,
-                    cron_schedule=cron,
-                    execution_timezone=accounts.common.time_zone,
-                )
-            )
-    return dg.Definitions.merge(single, dg.Definitions(jobs=jobs, schedules=schedules))
+    common = accounts.common
+    jobs = {name: job_everywhere(single.resolve_job_def(name)) for name in KINDS}
+    schedules = [
+        dg.ScheduleDefinition(
+            job=jobs[name], cron_schedule=cron, execution_timezone=common.time_zone
+        )
+        for name, (setting, _) in KINDS.items()
+        if (cron := getattr(common, setting)) != OFF
+    ]
+    return dg.Definitions.merge(single, dg.Definitions(jobs=jobs.values(), schedules=schedules))
 
 
 definitions = define_everywhere(Account())

@@ -26,7 +26,7 @@ from connector.pulls.report import (
 from connector.pulls.run import pull
 from connector.settings import Settings
 from connector.state.runs import ResourceRun
-from connector.warehouse.schema import Column, landing_columns
+from connector.warehouse.schema import landing_columns
 from connector.warehouse.warehouse import Warehouse
 from pipelines.accounts import (
     API,
@@ -84,19 +84,14 @@ class ProgressLog:
     def __call__(self, progress: Progress) -> None:
         """Write a line when a resource or batch ends, and every few seconds in between."""
         name, done = progress.batch or progress.resource, progress.ended
+        waits = progress.until or progress.waits_until
         if done is not None:
             self._log.info(
                 f"{name}: {done.outcome}; {done.requests} requests, {done.new} new,"
                 f" {done.changed} changed, {done.deleted} deleted, {done.live} live"
             )
-        elif progress.until is not None:
-            self._log.info(
-                f"{name}: {progress.pending} rows are unconfirmed; next search at"
-                f" {progress.until:%H:%M:%S} UTC"
-            )
-        elif time.monotonic() - self._logged_at >= _SECONDS_BETWEEN:
+        elif progress.until or time.monotonic() - self._logged_at >= _SECONDS_BETWEEN:
             self._logged_at = time.monotonic()
-            waits = progress.waits_until
             self._log.info(
                 f"{name}: {progress.read} read, {progress.pending} pending,"
                 f" {progress.requests} requests"
@@ -122,9 +117,7 @@ def landing_assets(accounts: Accounts) -> dg.AssetsDefinition:
                 group_name=LANDING,
                 kinds={"api", "python", "duckdb"},
                 metadata={
-                    "dagster/column_schema": dg.TableSchema(
-                        [_table_column(each) for each in landing_columns(name)]
-                    ),
+                    "dagster/column_schema": _table_schema(name),
                     "dagster/table_name": f"landing.{name}",
                     "scope": resource.read_scope(),
                 },
@@ -259,13 +252,6 @@ def _pull_metadata(result: ResourceRun, report: PullReport, warehouse: Warehouse
     return {name: value for name, value in metadata.items() if value is not None}
 
 
-def _table_column(column: Column) -> dg.TableColumn:
-    """Return the column in Dagster's form."""
-    is_id = column.name == "id"
-    return dg.TableColumn(
-        name=column.name,
-        type=column.type,
-        description=column.comment,
-        # Other columns are null if a row was only listed, or if the API omitted the field.
-        constraints=dg.TableColumnConstraints(nullable=not is_id, unique=is_id),
-    )
+def _table_schema(resource: str) -> dg.TableSchema:
+    columns = landing_columns(resource)
+    return dg.TableSchema([dg.TableColumn(e.name, e.type, description=e.comment) for e in columns])

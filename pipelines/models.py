@@ -31,7 +31,7 @@ TESTS = "tests"
 """Name of the check of a model, which includes all its tests."""
 
 SOURCES = "sources_and_staging"
-"""Check of the published file: tests of loaded tables, seeds and staging views, which have none."""
+"""Name of the check of the published file with the tests of all tables that are no models."""
 
 _PARTS = {"content_type_fields": "content_types"}
 """Resource whose pull loads a table that belongs to no resource."""
@@ -142,26 +142,21 @@ def _model_spec(accounts: Accounts, node: Node) -> dg.AssetSpec:
         dg.TableColumn(each.name, description=each.description or None)
         for each in node.entry.columns
     ]
+    # Dagster shows Markdown: a paragraph per label such as Grain.
+    joined = re.sub(r"\n(?![A-Z][a-z]+:)", " ", node.about)
+    description = re.sub(r"(?:^|\n)([A-Z][a-z]+:)", r"\n\n**\1**", joined)
     return accounts.asset_spec(
         node.schema,
         node.name,
         path=node.path,
         deps=list(dict.fromkeys(deps)),
-        description=_as_markdown(node.about),
+        description=description.strip(),
         group_name=node.schema,
         kinds={"csv"} if node.kind == "seed" else {"sql", "duckdb"},
         metadata={
             "dagster/table_name": node.table,
             "dagster/column_schema": dg.TableSchema(columns),
         },
-    )
-
-
-def _as_markdown(text: str) -> str:
-    """Return a description as Markdown, with a paragraph per label such as Grain."""
-    paragraphs = re.split(r"\n(?=[A-Z][a-z]+: )", text)
-    return "\n\n".join(
-        re.sub(r"^([A-Z][a-z]+:) ", r"**\1** ", each.replace("\n", " ")) for each in paragraphs
     )
 
 
@@ -235,20 +230,8 @@ def publish_and_describe(
     """
     check_account(settings)
     done = publish(settings, run_id=run_id, watch=watch)
-    row = done.publication
-    metadata: dict[str, Any] = {
-        "dagster/uri": done.file.absolute().as_uri(),
-        "outcome": row.outcome,
-        "personal": row.personal,
-        "seconds": round(row.seconds or 0.0, 3),
-        "bytes": row.bytes or 0,
-        "models": row.models,
-        "checks": row.checks,
-        "warnings": ", ".join(row.failed_checks) or "none",
-    }
-    if row.true_of is not None:
-        metadata["data_as_of"] = dg.MetadataValue.timestamp(row.true_of)
-    return done, metadata
+    metadata = {name: value for name, value in done.as_json().items() if value is not None}
+    return done, {"dagster/uri": done.file.absolute().as_uri(), **metadata}
 
 
 def _columns_by_table(published: Path) -> Mapping[str, list[dg.TableColumn]]:

@@ -1,14 +1,13 @@
 """Jobs that pull, and their schedules: nightly, intraday and weekly.
 
-Each job has one schedule for the accounts of a time zone, so that a new account runs without
-another switch. All schedules are off until an operator switches them on.
+Each job has one schedule for all accounts without times of their own, so that a new account runs
+without another switch. All schedules are off until an operator switches them on.
 """
 
 # Dagster reads the annotations of a schedule at import, so they are not postponed here.
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -17,7 +16,15 @@ from connector.catalog import CATALOG
 from connector.errors import ConnectorError
 from connector.settings.values import OFF
 from connector.state.lock import holder_of
-from pipelines.accounts import ACCOUNT_TAG, LANDING, PARTITION_TAG, UNNAMED, Account, Accounts
+from pipelines.accounts import (
+    ACCOUNT_TAG,
+    LANDING,
+    PARTITION_TAG,
+    UNNAMED,
+    Account,
+    Accounts,
+    as_identifier,
+)
 from pipelines.models import PUBLISHED, is_recorded
 
 NIGHTLY, INTRADAY, WEEKLY = "nightly_pull", "intraday_pull", "weekly_verification"
@@ -51,7 +58,6 @@ _ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRu
 UNDER_WAY = [each for each in dg.DagsterRunStatus if each not in _ENDED]
 """Includes queued runs."""
 
-_TIME = "%Y-%m-%dT%H:%M%z"
 _CONFIG: Mapping[str, Mapping[str, Any]] = {
     WEEKLY: {"ops": {"pull_landing": {"config": {"verify_unchanged": True}}}}
 }
@@ -98,52 +104,48 @@ def _job_config(accounts: Accounts, job: str) -> Any:
 
 
 def create_schedules(accounts: Accounts) -> Iterator[dg.ScheduleDefinition]:
-    """Yield one schedule per job and time zone, without those that are off."""
+    """Yield the schedules of each job: a common one, and one per account with its own times."""
     for job, (setting, _) in KINDS.items():
-        zones: dict[str, dict[str | None, str]] = defaultdict(dict)
+        groups: dict[str, list[str | None]] = defaultdict(list)
         for name, settings in accounts.settings.items():
-            if (cron := getattr(settings, setting)) != OFF:
-                zones[settings.time_zone][name] = cron
-        for zone, crons in zones.items():
-            suffix = "" if zone == accounts.common.time_zone else f"_{zone.lower()}"
-            # Dagster allows letters, digits and underscores in a name.
-            name = f"{job}_schedule" + "".join(c if c.isalnum() else "_" for c in suffix)
-            yield _create_schedule(name, job, zone, crons, accounts.problem)
+            times = (getattr(settings, setting), settings.time_zone)
+            is_common = times == (getattr(accounts.common, setting), accounts.common.time_zone)
+            groups["" if is_common else f"_{as_identifier(str(name))}"].append(name)
+        for suffix, names in groups.items():
+            if getattr(accounts.settings[names[0]], setting) != OFF:
+                yield _create_schedule(accounts, job, suffix, names)
 
 
 def _create_schedule(
-    name: str, job: str, zone: str, crons: Mapping[str | None, str], problem: str | None
+    accounts: Accounts, job: str, suffix: str, names: Sequence[str | None]
 ) -> dg.ScheduleDefinition:
-    """Return the schedule of a job for the accounts in `crons`, which have the same time zone."""
-    times = "; ".join(
-        f"`{cron}`" + (f" for {name}" if name else "") for name, cron in crons.items()
-    )
+    """Return the schedule of a job for these accounts, which have the same times."""
+    setting, about = KINDS[job]
+    settings = accounts.settings[names[0]]
+    whose = ", ".join(each for each in names if each)
 
     @dg.schedule(
-        name=name,
+        name=f"{job}_schedule{suffix}",
         job_name=job,
-        cron_schedule=list(dict.fromkeys(crons.values())),
-        execution_timezone=zone,
+        cron_schedule=getattr(settings, setting),
+        execution_timezone=settings.time_zone,
         default_status=dg.DefaultScheduleStatus.STOPPED,
-        description=f"{KINDS[job][1]} Times ({zone}): {times}. Skips an account that is in use.",
+        description=f"{about} Skips an account that is in use."
+        + (f" Accounts: {whose}." if whose else ""),
     )
     def scheduled(
         context: dg.ScheduleEvaluationContext, account: dg.ResourceParam[Account]
     ) -> list[dg.RunRequest] | dg.SkipReason:
-        """Return a run request for each account that is due and not in use, or the reasons."""
-        if problem is not None:
-            return dg.SkipReason(problem)
+        """Return a run request for each account that is not in use, or the reasons."""
         at, requests, reasons = context.scheduled_execution_time, [], []
-        for each, cron in crons.items():
-            if len({*crons.values()}) > 1 and not _is_due(cron, zone, at):
-                continue
+        for each in names:
             if reason := reason_to_skip(context.instance, account, each):
                 reasons.append(f"{each}: {reason}" if each else reason)
                 continue
             requests.append(
                 dg.RunRequest(
                     # Dagster starts at most one run per key, even if a time is evaluated twice.
-                    run_key=f"{each or UNNAMED} {at.strftime(_TIME)}",
+                    run_key=f"{each or UNNAMED} {at:%Y-%m-%dT%H:%M%z}",
                     partition_key=each,
                     run_config=_CONFIG.get(job),
                     tags={ACCOUNT_TAG: each or UNNAMED},
@@ -154,15 +156,6 @@ def _create_schedule(
         return requests or dg.SkipReason(" ".join(reasons))
 
     return scheduled
-
-
-def _is_due(cron: str, zone: str, at: datetime) -> bool:
-    """Return True if the cron expression includes this time, as Dagster interprets it."""
-    times = dg.TimeWindowPartitionsDefinition(
-        start=at, fmt=_TIME, cron_schedule=cron, timezone=zone
-    )
-    following = times.get_next_partition_window(at, respect_bounds=False)
-    return following is not None and following.start == at
 
 
 def reason_to_skip(instance: dg.DagsterInstance, account: Account, name: str | None) -> str | None:
@@ -177,8 +170,12 @@ def reason_to_skip(instance: dg.DagsterInstance, account: Account, name: str | N
         holder = None  # the run reports the error
     if holder is not None:
         return f"The account is in use: {holder}."
-    for record in runs_under_way(instance, name):
+    for record in instance.get_run_records(dg.RunsFilter(statuses=UNDER_WAY)):
         run = record.dagster_run
+        picked = {key.path[-2] for key in run.asset_selection or () if len(key.path) > 1}
+        is_pull = run.job_name in KINDS or LANDING in picked
+        if not is_pull or run.tags.get(PARTITION_TAG) != name:
+            continue
         events = instance.get_records_for_run(run.run_id, limit=1, ascending=False).records
         last = max([record.create_timestamp.timestamp(), *(each.timestamp for each in events)])
         is_silent = time.time() - last > SILENT_SECONDS
@@ -188,13 +185,3 @@ def reason_to_skip(instance: dg.DagsterInstance, account: Account, name: str | N
             run, "The process of this run has ended: nobody holds the lock of the account."
         )
     return None
-
-
-def runs_under_way(instance: dg.DagsterInstance, name: str | None) -> Iterator[dg.RunRecord]:
-    """Yield the account's queued and running pulls (None: those without a partition)."""
-    for record in instance.get_run_records(dg.RunsFilter(statuses=UNDER_WAY)):
-        run = record.dagster_run
-        picked = {key.path[-2] for key in run.asset_selection or () if len(key.path) > 1}
-        is_pull = run.job_name in KINDS or LANDING in picked
-        if is_pull and run.tags.get(PARTITION_TAG) == name:
-            yield record

@@ -1,20 +1,16 @@
-"""Sensors: one starts a push for each new file of an inbox, and two send notifications.
+"""Sensors: one starts a push for each new file of an inbox, and one sends notifications.
 
 The files of an account are pushed one after another, and resources that others refer to first.
 """
 
 # Dagster reads the annotations of a sensor at import, so they are not postponed here.
 import json
-import logging
-import time
 from collections.abc import Iterable
-from contextlib import suppress
-from datetime import UTC, datetime
-from typing import Any
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from connector.errors import ConnectorError
+from connector.errors import ConnectorError, count_noun
 from connector.operations.notify import notify
 from connector.operations.problems import find_problems, read_state, settings_problem
 from connector.pulls.report import explain
@@ -30,7 +26,7 @@ LOOK_SECONDS = 30
 """Seconds between two checks. A file is pushed if two checks find it unchanged."""
 
 RETRY_SECONDS = 900
-"""Seconds until a file is tried again whose last run failed."""
+"""Seconds from a run that failed to the next run for the same file."""
 
 FILE_TAG = "connector/inbox_file"
 """Tag of a run with the digest of its file's path and contents."""
@@ -51,9 +47,7 @@ def create_inbox_sensor(accounts: Accounts) -> dg.SensorDefinition:
         context: dg.SensorEvaluationContext, account: dg.ResourceParam[Account]
     ) -> dg.SensorResult:
         """Return a run request for the next unchanged file of each account, or the reasons."""
-        before: dict[str, Any] = {}
-        with suppress(ValueError, TypeError):
-            before = dict(json.loads(context.cursor or "{}"))
+        before = json.loads(context.cursor or "{}")
         states, requests, reasons = {}, [], []
         for name in accounts.names or (None,):
             title = name or UNNAMED
@@ -88,19 +82,16 @@ def _next_request(
     for run in instance.get_runs(filters, limit=1):
         return f"Run {run.run_id} is already queued or running."
     resting = 0
+    since = datetime.now(UTC) - timedelta(seconds=RETRY_SECONDS)
     for each in waiting:
-        before = instance.get_run_records(dg.RunsFilter(tags={FILE_TAG: each.key, **tags}))
-        # A file that a run moved away may come back, and is then handled like any other.
-        failed = [run for run in before if not run.dagster_run.is_success]
-        if any((run.end_time or 0.0) > time.time() - RETRY_SECONDS for run in failed):
+        # A pushed file is moved away, so the last run of one that is still there failed.
+        if instance.get_runs_count(dg.RunsFilter(tags={FILE_TAG: each.key}, created_after=since)):
             resting += 1
             continue
         config = PushConfig(
             resource=each.resource, file=each.name, inbox_digest=each.digest, **each.options
         )
         return dg.RunRequest(
-            # Dagster starts one run per key; after a failed run the file may need another.
-            run_key=f"{name or UNNAMED}/{each.resource}/{each.name}:{each.digest}:{len(before)}",
             run_config=dg.RunConfig(ops={pushes.OP: config}),
             tags={FILE_TAG: each.key, ACCOUNT_TAG: name or UNNAMED},
             partition_key=name,
@@ -109,19 +100,8 @@ def _next_request(
     return f"No new files.{failed_files if resting else ''}"
 
 
-# -- Notifications ---------------------------------------------------------------------------------
-# The connector finds the problems in the files of each account and not in Dagster, so that a pull
-# that never ran is noticed.
-
-CHECK_SECONDS = 300
-"""Minimum number of seconds between two checks."""
-
-SEND_SECONDS = 40.0
-"""Time limit of one check of all accounts: Dagster gives a sensor a minute."""
-
-
 @dg.sensor(
-    minimum_interval_seconds=CHECK_SECONDS,
+    minimum_interval_seconds=300,
     default_status=dg.DefaultSensorStatus.STOPPED,
     description="Send a message to the addresses of notify_urls if the problems of an account"
     " changed since the last message.",
@@ -129,41 +109,27 @@ SEND_SECONDS = 40.0
 def notify_sensor(
     context: dg.SensorEvaluationContext, account: dg.ResourceParam[Account]
 ) -> dg.SkipReason:
-    """Check the accounts and return the result; this sensor never starts a run."""
-    return dg.SkipReason(notify_all(account, context.log))
+    """Check the accounts as `connector status --notify` does; this sensor never starts a run.
 
-
-def notify_all(account: Account, log: logging.Logger) -> str:
-    """Send a message for each configured account whose problems changed. Return a summary.
-
-    An account that cannot be checked is logged as a warning and does not affect other accounts.
+    The problems are found in the files of each account and not in Dagster, so that a pull that
+    never ran is noticed. An account that cannot be checked does not affect the others.
     """
+    results = []
     try:
         configured = configured_accounts(account.environ, account.folder)
     except ConnectorError as error:
-        log.warning(f"the accounts were not checked: {explain(error)}")
-        return f"The accounts were not checked: {explain(error)}"
-    until, now, sent, found, failures = (
-        time.monotonic() + SEND_SECONDS, datetime.now(UTC), 0, 0, list[str]()
-    )  # fmt: skip
+        return dg.SkipReason(f"The accounts were not checked: {explain(error)}")
     for each in configured:
-        name = each.name or "the unnamed account"
-        settings = each.settings or each.settings_for_alerts
-        if time.monotonic() >= until:
-            failures.append(f"{name}: not checked in time; the next check continues.")
-        elif settings is None:
-            failures.append(f"{name}: {explain(each.error)}" if each.error else name)
-        else:
-            problems = (
-                [settings_problem(each.error)]
-                if each.error
-                else find_problems(read_state(settings, now))
-            )
-            found += len(problems)
-            try:
-                sent += notify(settings, problems)
-            except ConnectorError as error:
-                failures.append(f"{name}: {explain(error)}")
-    for failure in failures:
-        log.warning(failure)
-    return " ".join((f"Messages sent: {sent}; problems: {found}.", *failures))
+        try:
+            if each.settings is not None:
+                problems = find_problems(read_state(each.settings, datetime.now(UTC)))
+            else:
+                assert each.error is not None
+                problems = [settings_problem(each.error)]
+            if settings := each.settings or each.settings_for_alerts:
+                sent = ", message sent" if notify(settings, problems) else ""
+                results.append(f"{each.title}: {count_noun(len(problems), 'problem')}{sent}.")
+        except ConnectorError as error:
+            context.log.warning(f"{each.title}: {explain(error)}")
+            results.append(f"{each.title}: {explain(error)}")
+    return dg.SkipReason(" ".join(results))

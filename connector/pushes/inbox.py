@@ -186,17 +186,34 @@ def _digest(path: Path) -> str:
 
 # -- Instructions ----------------------------------------------------------------------------------
 
-KEYS = (*(name for name in PUSH_OPTIONS if name != "output"), "pull", "max_requests")
-"""Keys of `push.toml`."""
-
 _OPTIONS = TypeAdapter(PushOptions)
 
 
-def read_instructions(folder: Path) -> dict[str, Any]:
-    """Return the options in `push.toml` by the names of the push job's configuration.
+def parse_options(given: Mapping[str, Any]) -> PushOptions:
+    """Return the options that `push.toml` or the configuration of a Dagster job gives by name.
 
-    Without the file, creates are previewed. Raises `Misused` that names the invalid key, and
-    `OSError`.
+    Raises `Misused` that names the invalid option.
+    """
+    allowed = (*PUSH_OPTIONS, "pull", "max_requests")
+    for name in given:
+        if name not in allowed:
+            raise Misused(
+                f"unknown option {name!a} of a push; allowed are {', '.join(allowed)}",
+                action="Correct the name.",
+            )
+    try:
+        # JSON has no tuples and no paths either, so that lists and texts are accepted for them.
+        return _OPTIONS.validate_json(json.dumps(given, default=str), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        names = ".".join(map(str, first["loc"]))
+        raise Misused(f"{names}: {first['msg']}", action="Correct the option.") from None
+
+
+def read_instructions(folder: Path) -> dict[str, Any]:
+    """Return the options in `push.toml` by name. Without the file, creates are previewed.
+
+    Raises `Misused` that names the invalid key, and `OSError`.
     """
     path = folder / INSTRUCTIONS_FILE
     if not os.path.lexists(path):
@@ -204,12 +221,10 @@ def read_instructions(folder: Path) -> dict[str, Any]:
     try:
         _check_regular(path)
         given = {"mode": "create", **tomllib.loads(path.read_text(encoding="utf-8"))}
-        for key in given:
-            if key not in KEYS:
-                raise RefusedEntry(f"unknown setting {key!a}; allowed are {', '.join(KEYS)}")
-        # JSON has no tuples and no paths either, so that lists and texts are accepted for them.
-        options = _OPTIONS.validate_json(json.dumps(given, default=str), strict=True)
+        if "output" in given:
+            raise RefusedEntry("output is not allowed: the report is put beside the file")
         # The mapping is read when a file is pushed. All other options are checked now.
+        options = parse_options(given)
         replace(options, mapping=None).push_file(folder.name, path)
         if options.mapping is not None:
             mapping = folder / options.mapping
@@ -217,9 +232,6 @@ def read_instructions(folder: Path) -> dict[str, Any]:
                 raise RefusedEntry("mapping must name a file in the same folder")
             given["mapping"] = str(mapping)
         return given
-    except ValidationError as error:
-        first = error.errors()[0]
-        why = f"{first['loc'][0]}: {first['msg']}"
     except (RefusedEntry, ValueError) as error:
         why = str(error)
     except ConnectorError as error:

@@ -20,8 +20,10 @@ import tests.pipelines.unsynced  # noqa: F401
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
 from connector.state.lock import holder_of
-from pipelines.accounts import PARTITION_TAG
-from pipelines.everywhere import ADDRESS, RUN_TAG, intraday_pull_everywhere
+from pipelines.accounts import PARTITION_TAG, Account
+from pipelines.definitions import define
+from pipelines.everywhere import ADDRESS, RUN_TAG, job_everywhere
+from pipelines.schedules import INTRADAY
 from tests.pipelines.running import open_instance
 from tests.support.agency import differences, open_read_only
 
@@ -37,6 +39,11 @@ LIMIT = 400
 
 KILLED_AT = 25
 """The request during which the worker that sent it is killed."""
+
+
+def intraday_pull_everywhere() -> dg.JobDefinition:
+    """Return the intraday job of all accounts; each worker calls this function."""
+    return job_everywhere(define(Account()).resolve_job_def(INTRADAY))
 
 
 @dataclass

@@ -1,10 +1,7 @@
-"""Errors of the connector, grouped by what the caller should do; docs/ERRORS.md lists all codes.
+"""Errors of the connector; docs/ERRORS.md lists all codes. No error contains the API key.
 
 An error is a class if a caller catches it or if it has its own exit status. Other errors are a
-`code` of their class.
-
-`str(error)` is one sentence on what happened and where, `error.action` is one sentence on the next
-step, and `error.code` is stable and documented. No error contains the API key.
+`code` of their class. `str(error)` says what happened and where, and `error.action` what to do.
 """
 
 from __future__ import annotations
@@ -40,21 +37,17 @@ class ConnectorError(Exception):
         "restored_unpulled": "Run 'connector pull'. Push again when the resource is verified.",
         # A pull that ends as partial has one of these codes and raises nothing.
         "record_unreadable": (
-            "Open the record on the platform, correct the named value, and save the record. If"
-            " that does not help, send the id and the reason to the platform's support. The table"
-            " sync.queue lists all unread records."
+            "Open the record on the platform, correct the named value, and save the record. The"
+            " table sync.queue lists all unread records."
         ),
         "record_forbidden": "Ask the platform's support why the key may not read this record.",
         **dict.fromkeys(
             ("deletions_refused", "deletions_held"),
             "Check one of these records on the platform. If they were deleted on purpose, run"
-            " 'connector pull --accept-deletes'. If not, check that CONNECTOR_BASE_URL and"
-            " CONNECTOR_API_KEY belong to this account, and the scopes of the key.",
+            " 'connector pull --accept-deletes'. If not, check the address and the key's scopes.",
         ),
         "backup": "Check that the folder exists, and that this user can write to it.",
-        "backup_damaged": (
-            "Use another backup. 'connector restore FILE --check' shows if a backup is complete."
-        ),
+        "backup_damaged": "Use another backup; 'connector restore FILE --check' tests it.",
         "not_delivered": "Check notify_urls and the network. The next check sends it again.",
     }
 
@@ -96,19 +89,14 @@ class SettingsError(Misused):
 
     action = "Correct the named setting, then run 'connector doctor'."
     codes: ClassVar = {
-        "other_workspace": (
-            "If base_url is wrong, correct it. If not, set CONNECTOR_DATA_DIR to an empty folder."
-        )
+        "other_workspace": "Correct base_url, or set CONNECTOR_DATA_DIR to an empty folder."
     }
 
 
 class UnusableId(Misused):
     """The id has characters that could change the address of a request, so it is not sent."""
 
-    action = (
-        "Copy the id from the platform or from the column 'id' of recruitment.duckdb. An id has"
-        " letters, digits, hyphens, underscores and single dots, and does not start with a dot."
-    )
+    action = "Copy the id from the platform or from the column 'id' of recruitment.duckdb."
 
 
 class UnknownName(Misused):
@@ -179,10 +167,7 @@ class Refused(Answered):
 class NotFound(Refused):
     """404: the API has no such record at the server time `served_at`, if `is_api_error`."""
 
-    action = (
-        "Check CONNECTOR_BASE_URL: it is the part of the address before '/api/v1'. If other"
-        " requests succeed, check the id."
-    )
+    action = "Check the id; if all requests fail, check CONNECTOR_BASE_URL."
 
     @property
     def is_api_error(self) -> bool:
@@ -215,10 +200,7 @@ class TryAgain(ConnectorError):
 class RateLimited(TryAgain):
     """429 after all retries, or the wait for the rate limit would be longer than allowed."""
 
-    action = (
-        "Another program may use the same API key: run the command again when it has ended. Loaded"
-        " records are kept."
-    )
+    action = "Run the command again when other programs with the same API key have ended."
 
 
 class Unreachable(TryAgain):
@@ -229,8 +211,7 @@ class Unreachable(TryAgain):
         "certificate_expired": "Ask for a new certificate. Also check this machine's clock.",
         "certificate_of_another_host": "Check CONNECTOR_BASE_URL: use the certificate's host.",
         "certificate_untrusted": (
-            "Check CONNECTOR_BASE_URL. If the server uses a private certificate authority, set"
-            " CONNECTOR_CA_FILE to its certificate file."
+            "Check CONNECTOR_BASE_URL. Set CONNECTOR_CA_FILE for a private certificate authority."
         ),
         "name_not_resolved": "Check the host name in CONNECTOR_BASE_URL, and the name server.",
         "no_tls": "Check the port in CONNECTOR_BASE_URL: https needs a port with TLS.",
@@ -272,13 +253,8 @@ class NotTheApi(ConnectorError):
     action = "Check CONNECTOR_BASE_URL: it is the part of the address before '/api/v1'."
     codes: ClassVar = {
         # Redirects are not followed, because the key must not be sent to another address.
-        "redirected": (
-            "If the target is correct, set CONNECTOR_BASE_URL to its part before '/api/v1'."
-        ),
-        "answer_broken": (
-            "Run the command again later: earlier answers of this address were readable. If that"
-            " does not help, send the request and the reason to the platform's support."
-        ),
+        "redirected": "If the target is correct, set CONNECTOR_BASE_URL to it, without '/api/v1'.",
+        "answer_broken": "Run the command again later, then send the reason to the API's support.",
     }
 
     def __init__(self, where: str, answer: str, more: str = "", *, code: str | None = None) -> None:
@@ -350,8 +326,7 @@ class WarehouseError(ConnectorError):
         "warehouse_busy": "Wait until the other process ends. To query, open recruitment.duckdb.",
         "nothing_published": "Run 'connector pull', then run this command again.",
         "marts_missing": (
-            "Set CONNECTOR_MODELS to on and remove marts from CONNECTOR_PUBLISH_WITHOUT, then run"
-            " 'connector publish'."
+            "Publish with CONNECTOR_MODELS on, and without marts in CONNECTOR_PUBLISH_WITHOUT."
         ),
     }
 
@@ -364,8 +339,8 @@ def file_error(path: Path, error: OSError, action: str | None = None) -> Warehou
     """Return the error for an `OSError` of `path`; a full disk has the code `disk_full`."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return WarehouseError(f"the disk is full: {path} cannot be written", code="disk_full")
-    if error.errno == errno.EROFS and action is None:
-        action = "Check the disk and the machine's log, and make the file system writable again."
+    if error.errno == errno.EROFS:
+        action = action or "Check the disk, and make the file system writable again."
     return WarehouseError(f"{path} cannot be used: {error.strerror or error}", action=action)
 
 
@@ -420,21 +395,14 @@ class ModelFailed(ModelError):
 class PublishingRefused(ConnectorError):
     """Blocking checks failed, so the earlier published file stays. `failed` are their names."""
 
-    action = (
-        "Correct the rows that the checks report, or the seeds, then run 'connector publish'. "
-        "Until then analysts keep the earlier file."
-    )
+    action = "Correct the rows that the checks report, or the seeds, then run 'connector publish'."
 
     def __init__(self, failed: Sequence[tuple[str, int | None]]) -> None:
         """`failed` has each check with its rows, None where they are not known."""
         self.failed = tuple(name for name, _ in failed)
-        shown = [
-            name if rows is None else f"{name} ({count_noun(rows, 'row')})"
-            for name, rows in failed[:5]
-        ]
-        more = [f"{len(failed) - 5} more"] if len(failed) > 5 else []
+        rows = (name if n is None else f"{name} ({count_noun(n, 'row')})" for name, n in failed)
         checks = count_noun(len(failed), "check has", "checks have")
-        super().__init__(f"nothing was published: {checks} failed: {', '.join(shown + more)}")
+        super().__init__(f"nothing was published: {checks} failed: {', '.join(rows)}")
 
 
 # -- Spreadsheet -----------------------------------------------------------------------------------

@@ -170,7 +170,8 @@ class Mask:
         """Return the mask; None if all is published. Raises `SettingsError` without a hash key."""
         personal, without = settings.publish_personal, settings.publish_without
         is_plain = personal == "keep" and not without
-        return None if is_plain else cls(personal, settings.hash_key(), without)
+        key = settings.publish_hash_key if personal == "hash" else None
+        return None if is_plain else cls(personal, key, without)
 
     @property
     def fields(self) -> list[tuple[str, str]]:

@@ -249,11 +249,12 @@ async def _check_api(
     settings: Settings, tally: RequestTally, meter: Quota | None
 ) -> list[DoctorCheck]:
     """Check address, key, scopes, records and clock, until an error affects all of them."""
-    connection = settings.connection()
-    address = DoctorCheck("address", "ok", f"{connection.base_url} is the API")
+    base_url, api_key = settings.connection()
+    address = DoctorCheck("address", "ok", f"{base_url} is the API")
     client = Client(
-        connection.base_url, connection.api_key, limits=_LIMITS, observer=tally, meter=meter,
-        **connection.client_options(),
+        base_url, api_key, limits=_LIMITS, observer=tally, meter=meter,
+        ca_file=settings.ca_file,
+        proxy=settings.proxy,
     )  # fmt: skip
     scopes, clock = list[DoctorCheck](), list[DoctorCheck]()
     async with client:

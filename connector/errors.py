@@ -103,16 +103,11 @@ class UnknownName(Misused):
     """The name does not exist; the action lists the allowed names."""
 
     def __init__(self, what: str, received: str, allowed: Iterable[str]) -> None:
-        self.what, self.received, self.allowed = what, received, tuple(allowed)
-        hint = _suggestion(map(repr, get_close_matches(received, self.allowed, n=1)))
+        self.allowed = tuple(allowed)
+        near = get_close_matches(received, self.allowed, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
         action = f"Use one of: {', '.join(self.allowed)}."
         super().__init__(f"{received!r} is not a {what}.{hint}", action=action)
-
-
-def _suggestion(near: Iterable[str]) -> str:
-    """Return " Did you mean …?" with these names; empty without names."""
-    names = " or ".join(near)
-    return f" Did you mean {names}?" if names else ""
 
 
 # -- Answers of the API ----------------------------------------------------------------------------
@@ -200,7 +195,7 @@ class TryAgain(ConnectorError):
 class RateLimited(TryAgain):
     """429 after all retries, or the wait for the rate limit would be longer than allowed."""
 
-    action = "Run the command again when other programs with the same API key have ended."
+    action = "Another program may use the same API key. Run the command again when it has ended."
 
 
 class Unreachable(TryAgain):
@@ -253,7 +248,9 @@ class NotTheApi(ConnectorError):
     action = "Check CONNECTOR_BASE_URL: it is the part of the address before '/api/v1'."
     codes: ClassVar = {
         # Redirects are not followed, because the key must not be sent to another address.
-        "redirected": "If the target is correct, set CONNECTOR_BASE_URL to it, without '/api/v1'.",
+        "redirected": (
+            "If the target is correct, set CONNECTOR_BASE_URL to its part before '/api/v1'."
+        ),
         "answer_broken": "Run the command again later, then send the reason to the API's support.",
     }
 
@@ -340,7 +337,7 @@ def file_error(path: Path, error: OSError, action: str | None = None) -> Warehou
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return WarehouseError(f"the disk is full: {path} cannot be written", code="disk_full")
     if error.errno == errno.EROFS:
-        action = action or "Check the disk, and make the file system writable again."
+        action = action or "Check the disk and make the file system writable again."
     return WarehouseError(f"{path} cannot be used: {error.strerror or error}", action=action)
 
 
@@ -363,7 +360,8 @@ class ModelError(ConnectorError):
     action = "Correct the named file, then run 'connector models list'."
     exit_status = MISUSED
     codes: ClassVar = {
-        "seed_invalid": "Correct the named line of the csv file, then run 'connector publish'."
+        "seed_invalid": "Correct the named line of the csv file, then run 'connector publish'.",
+        "reference_unknown": "Use an existing name: 'connector models list' shows them.",
     }
 
     def __init__(
@@ -372,17 +370,6 @@ class ModelError(ConnectorError):
         self.path, self.line = path, line
         place = ":".join(str(each) for each in (path, line) if each is not None)
         super().__init__(f"{place}: {message}" if place else message, **options)
-
-
-class ReferenceUnknown(ModelError):
-    """A `ref()` or `source()` names a table that does not exist."""
-
-    action = "Use an existing name: 'connector models list' shows them."
-
-    def __init__(self, what: str, received: str, allowed: Sequence[str], **place: Any) -> None:
-        self.what, self.received, self.allowed = what, received, tuple(allowed)
-        hint = _suggestion(get_close_matches(received, self.allowed, n=3))
-        super().__init__(f"there is no {what} {received!r}.{hint}", **place)
 
 
 class ModelFailed(ModelError):

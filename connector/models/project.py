@@ -29,7 +29,7 @@ from pydantic import (
     model_validator,
 )
 
-from connector.errors import ModelError, ModelFailed, ReferenceUnknown, UnknownName
+from connector.errors import ModelError, ModelFailed, UnknownName
 from connector.warehouse.file import literal, quoted
 
 if TYPE_CHECKING:
@@ -387,7 +387,8 @@ class _Loader:
         for name, (path, entry) in self._entries.items():
             if name not in paths and name not in self._sources:
                 known = tuple(paths)
-                raise ReferenceUnknown("model or seed", name, known, path=path, line=entry.line)
+                unknown = str(UnknownName("model or seed", name, known))
+                raise ModelError(unknown, code="reference_unknown", path=path, line=entry.line)
         nodes = {
             name: self._seed(path) if path.suffix == ".csv" else self._model(path, texts[path])
             for name, path in paths.items()
@@ -443,7 +444,7 @@ class _Loader:
         return Node(path.stem, "seeds", "seed", path, entry, schema_file, is_own=is_own)
 
     def _query(self, path: Path, text: str) -> _Query:
-        """Evaluate a template. Raises `ModelError`, and `ReferenceUnknown` for an unknown name."""
+        """Evaluate a template. Raises `ModelError`."""
         if text.rstrip().endswith(";"):
             line = text.rstrip().count("\n") + 1
             action = "Remove the semicolon. A file contains one query."
@@ -452,14 +453,14 @@ class _Loader:
 
         def ref(name: str) -> str:
             if name not in self._tables:
-                raise ReferenceUnknown("model or seed", name, tuple(self._tables))
+                raise UnknownName("model or seed", name, self._tables)
             query.refs.append(name)
             return self._tables[name]
 
         def source(schema: str, table: str) -> str:
             name = f"{schema}.{table}"
             if name not in self._sources:
-                raise ReferenceUnknown("source", name, tuple(self._sources))
+                raise UnknownName("source", name, self._sources)
             query.sources.append(name)
             return name
 
@@ -478,9 +479,9 @@ class _Loader:
         except Exception as error:  # a template can raise anything
             frames = reversed(extract_tb(error.__traceback__))
             place = next((each.lineno for each in frames if each.filename == "<template>"), None)
-            if isinstance(error, ReferenceUnknown):
-                unknown = error.what, error.received, error.allowed
-                raise ReferenceUnknown(*unknown, path=path, line=place) from None
+            if isinstance(error, UnknownName):
+                message, code = str(error), "reference_unknown"
+                raise ModelError(message, code=code, path=path, line=place) from None
             reason = re.sub(r"\S+<locals>\.", "", str(error))
             raise ModelError(
                 f"the template cannot be evaluated: {reason}",

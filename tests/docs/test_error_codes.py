@@ -22,7 +22,6 @@ from connector.errors import (
     NoAnswer,
     NotTheApi,
     PublishingRefused,
-    ReferenceUnknown,
     UnknownName,
     ValidationFailed,
 )
@@ -39,7 +38,6 @@ EXAMPLES: dict[type[ConnectorError], ConnectorError] = {
     InDoubt: InDoubt("POST /jobs", "no answer came"),
     PublishingRefused: PublishingRefused([("unique_fct_jobs_id", 2)]),
     ModelError: ModelError("it cannot be read", path=Path("marts/fct_jobs.sql"), line=3),
-    ReferenceUnknown: ReferenceUnknown("model", "fct_jbos", ("fct_jobs",)),
 }
 """One of each error whose action is composed."""
 

@@ -23,7 +23,7 @@ from connector.catalog.resource import Page, Resource
 from connector.client.messages import Request, read_record
 from connector.errors import ConnectorError
 from connector.pushes import row as steps
-from connector.pushes.row import Accepted, Answer
+from connector.pushes.row import Answer
 from connector.pushes.run import Queue, block
 from connector.state.database import SCHEMA, Database
 from connector.state.journal import Journal, Plan
@@ -196,9 +196,9 @@ class PushProcess:
             self.world.bodies.append(json.loads(request.body or b"{}"))
         try:
             answer = self.world.send(row.key, len(row.attempts), request)
-            return Accepted(read_record(request, answer))
+            return read_record(request, answer)
         except ConnectorError as error:
-            return steps.answer_from_error(error)
+            return error
 
     def _run_rows(self, batch: str) -> None:
         """Run the rows of a batch in random order, as many in parallel as the scenario has
@@ -221,7 +221,8 @@ class PushProcess:
                 self.world.pass_time(max(0.0, seconds))
                 active.append(parked.pop(0))
             if not active:
-                assert queue.is_empty
+                assert queue.next_row() is None
+                assert not queue._behind
                 return
             progress = active[self.world.chance.pick(len(active))]
             wanted = progress.wanted

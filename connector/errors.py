@@ -239,11 +239,7 @@ class AccountBusy(TryAgain):
 
 
 class NotTheApi(ConnectorError):
-    """The response is not from this API, so it is ignored.
-
-    `answer` describes the response, for example "answered with JSON that is not an object", and
-    `reason` adds details.
-    """
+    """The response is not from this API, so it is ignored. `reason` is `answer` with details."""
 
     action = "Check CONNECTOR_BASE_URL: it is the part of the address before '/api/v1'."
     codes: ClassVar = {
@@ -297,9 +293,6 @@ def quota_spent(message: str, resets_at: str | None = None) -> Stopped:
     return Stopped(message, code="quota_spent", action=action if resets_at else None)
 
 
-# -- Files -----------------------------------------------------------------------------------------
-
-
 class WarehouseError(ConnectorError):
     """The data folder or a file in it cannot be used."""
 
@@ -350,9 +343,6 @@ def convert_file_errors(path: Path) -> Iterator[None]:
         raise file_error(path, error) from error
 
 
-# -- Models ----------------------------------------------------------------------------------------
-
-
 class ModelError(ConnectorError):
     """A model, seed, test or audit cannot be used. The message starts with `path` and `line`."""
 
@@ -393,7 +383,6 @@ class PublishingRefused(ConnectorError):
 
 
 # -- Spreadsheet -----------------------------------------------------------------------------------
-# Errors of a spreadsheet as a whole. An error of one row is a problem of that row.
 
 
 class SpreadsheetError(ConnectorError):
@@ -420,9 +409,6 @@ class ReportRefused(SpreadsheetError):
 
     action = "Run 'connector resolve' to list unconfirmed rows, and report this message."
     exit_status = FAILED
-
-
-# -- Words -----------------------------------------------------------------------------------------
 
 
 def count_noun(number: int, noun: str, plural: str | None = None) -> str:

@@ -72,10 +72,8 @@ def load_settings(
     `UnknownName` for a setting or an account that does not exist.
     """
     cwd = cwd.absolute()
-    project, outside = (
-        _read_project(environ, cwd),
-        _options_and_variables(flags or {}, environ, cwd),
-    )
+    project = _read_project(environ, cwd)
+    outside = _options_and_variables(flags or {}, environ, cwd)
     inside = _project_values(project, outside.get("account"))
     _refuse_mixed_sources(inside, outside)
     found, known = inside | outside, (*ENVIRONMENT.values(), CONFIG_VARIABLE)
@@ -229,9 +227,6 @@ def _check_names(table: Mapping[str, Any], allowed: Iterable[str], where: str) -
             )
         if key not in allowed:
             raise UnknownName(f"setting of {where}", key, [n for n in allowed if n not in SECRETS])
-
-
-# -- All accounts ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,26 +129,20 @@ class LimiterSimulation:
         return self.outcome
 
     def _is_over(self) -> bool:
-        """Return True if every request has a response, or the month is used up and none is in
-        flight.
-        """
         if self.outcome.spent is not None:
             return self._in_flight == 0
         return self.outcome.answered == self.requests
 
     def _schedule(self, at: float, act: Callable[[float], None]) -> None:
-        """Call `act` with the time when the simulation reaches it."""
         self._events += 1
         heapq.heappush(self._queue, (at, self._events, act))
 
     def _count_other_client(self, now: float) -> None:
-        """Count a request of the other client."""
         is_accepted = self.counter.count_request(EPOCH + now)
         self.outcome.others_answered += is_accepted
         self.outcome.others_refused += not is_accepted
 
     def _request_ticket(self, now: float, worker: int) -> None:
-        """Request a ticket for a worker, which then sends, waits or stops."""
         self._waiting.pop(worker, None)
         if self.outcome.answered + self._in_flight >= self.requests:
             # All remaining requests are in flight. If one is lost, this worker is needed again.
@@ -168,9 +162,6 @@ class LimiterSimulation:
                 self.outcome.spent_at = min(self.outcome.spent_at, now)
 
     def _schedule_retry(self, now: float, worker: int, seconds: float | None) -> None:
-        """Repeat the worker's request for a ticket after the seconds, or None: at the next
-        response.
-        """
         assert seconds is not None or self._in_flight > 0, (
             "waits for a response while no request is in flight"
         )
@@ -187,7 +178,6 @@ class LimiterSimulation:
         self._schedule(now + seconds, act)
 
     def _send(self, now: float, worker: int, ticket: Ticket) -> None:
-        """Send a request, and schedule its arrival at the server or its loss."""
         outcome, network, chance = self.outcome, self.network, self._chance
         outcome.sent_at.append(now)
         self._in_flight += 1
@@ -207,9 +197,6 @@ class LimiterSimulation:
     def _arrive_at_server(
         self, now: float, responds_at: float, worker: int, ticket: Ticket
     ) -> None:
-        """Count a request at the server. Its response arrives at `responds_at`, or never if
-        infinite.
-        """
         is_accepted = self.counter.count_request(EPOCH + now)
         if math.isinf(responds_at):
             return
@@ -240,7 +227,6 @@ class LimiterSimulation:
         is_accepted: bool,
         headers_and_date: tuple[RateHeaders, float | None],
     ) -> None:
-        """Pass a response with its rate headers and `Date` to the limiter."""
         self._in_flight -= 1
         rate, date = headers_and_date
         if is_accepted:
@@ -255,14 +241,12 @@ class LimiterSimulation:
         self._request_all_tickets(now, worker)
 
     def _give_up(self, now: float, worker: int, ticket: Ticket) -> None:
-        """Record that a request has no response when the client gives up."""
         self._in_flight -= 1
         self.outcome.lost += 1
         self.limiter.record_lost(now, ticket)
         self._request_all_tickets(now, worker)
 
     def _request_all_tickets(self, now: float, worker: int) -> None:
-        """Request tickets for this worker, then for all waiting workers."""
         self._request_ticket(now, worker)
         for each in sorted(self._waiting.keys() - {worker}):
             self._request_ticket(now, each)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
-from typing import Literal, NamedTuple
+from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -78,7 +79,8 @@ def parse_zone(raw: object) -> str:
         raise ValueError("the name of a time zone such as UTC or Europe/Berlin") from None
 
 
-class Age(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Age:
     """Duration, and the text that was parsed."""
 
     length: timedelta

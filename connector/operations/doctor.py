@@ -17,7 +17,8 @@ from typing import Any, Literal, get_args
 
 from connector.atomic_files import find_wide_permissions
 from connector.catalog import CATALOG
-from connector.client.client import Client, Limits
+from connector.client.client import Client
+from connector.client.session import Limits
 from connector.errors import (
     DONE,
     FAILED,
@@ -217,11 +218,12 @@ async def _check_api(
     settings: Settings, tally: RequestTally, meter: Quota | None
 ) -> list[DoctorCheck]:
     """Check address, key, scopes, records and clock, until an error affects all of them."""
-    connection, scopes, skew = settings.connection(), list[DoctorCheck](), 0.0
-    address = DoctorCheck("address", "ok", f"{connection.base_url} is the API")
+    (base_url, api_key), scopes, skew = settings.connection(), list[DoctorCheck](), 0.0
+    address = DoctorCheck("address", "ok", f"{base_url} is the API")
     client = Client(
-        connection.base_url, connection.api_key, limits=_LIMITS, observer=tally, meter=meter,
-        **connection.client_options(),
+        base_url, api_key, limits=_LIMITS, observer=tally, meter=meter,
+        ca_file=settings.ca_file,
+        proxy=settings.proxy,
     )  # fmt: skip
     async with client:
         # A resource with a parent has the parent's scope and no separate list (API 4.7).

@@ -132,7 +132,7 @@ class NoRecord:
 
 ANSWERS: dict[str, Fault] = {
     "answered 502": Status(502),
-    "answered without a record in 'data'": NoRecord(),
+    "answered with no record in 'data'": NoRecord(),
     "not answered": Drop("none"),
 }
 """What the message on a row says, by the answer to its create."""

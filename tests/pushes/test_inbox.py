@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from connector.errors import Misused, SpreadsheetChanged, SpreadsheetError
+from connector.errors import Misused, SpreadsheetError
 from connector.pushes import inbox as inboxes
 from connector.pushes.inbox import (
     DeliveryResult,
@@ -270,7 +270,7 @@ def test_a_path_outside_the_inbox_is_not_claimed(
         (folder / "outside.csv").write_text(GOOD, encoding="utf-8")
     before = read_tree(tmp_path)
 
-    with pytest.raises((Misused, SpreadsheetChanged)):
+    with pytest.raises((Misused, SpreadsheetError)):
         preview_file(tmp_path, resource, name, hashlib.sha256(GOOD.encode()).hexdigest())
 
     assert before == read_tree(tmp_path)

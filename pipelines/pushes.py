@@ -15,8 +15,8 @@ from pydantic import Field
 
 from connector.catalog import CATALOG
 from connector.errors import ConnectorError
-from connector.pushes.inbox import DeliveryResult, deliver, parse_options
-from connector.pushes.options import PushFile, PushOptions
+from connector.pushes.inbox import DeliveryResult, deliver
+from connector.pushes.options import PushFile, PushOptions, parse_options
 from connector.pushes.query import file_from_query
 from connector.pushes.report import ORDER
 from pipelines.accounts import (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, fields, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 
@@ -15,9 +15,15 @@ from connector.cli import options
 from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal, describe_cost, shorten
 from connector.errors import DONE, PARTIAL, Misused, count_noun, end_sentence
-from connector.pushes.options import OPTIONS, PUSH_OPTIONS, PushFile, PushOptions
-from connector.pushes.preview import ADD_COLUMNS, Preview, unanswered_values
-from connector.pushes.preview import create_template as write_template
+from connector.pushes.options import (
+    DECIMALS,
+    MODES,
+    PUSH_OPTIONS,
+    PushFile,
+    PushOptions,
+    ReportRows,
+)
+from connector.pushes.preview import ADD_COLUMNS, Preview, create_template, unanswered_values
 from connector.pushes.query import file_from_query
 from connector.pushes.report import PushReport
 from connector.pushes.report import push as run_push
@@ -47,22 +53,40 @@ _FLAGS = {"content_type": "--type", "set_values": "--set"}
 
 _TYPES: Mapping[str, Any] = {
     **dict.fromkeys(("mapping", "output"), options.FILE),
+    "mode": click.Choice(MODES),
+    "decimal": click.Choice(tuple(DECIMALS)),
+    "report": click.Choice(get_args(ReportRows)),
     "header_row": click.IntRange(min=1),
     **dict.fromkeys(("match", "ignore", "accept"), options.comma_separated),
 }
-"""Types of options whose values are not text, switches or choices."""
+"""Types of options whose values are neither text nor switches."""
+
+_METAVARS: Mapping[str, str] = {
+    **dict.fromkeys(("mapping", "output"), "FILE"),
+    **dict.fromkeys(("sheet", "encoding", "delimiter"), "NAME"),
+    "match": "FIELD,...",
+    "ignore": "COLUMN,...",
+    "accept": "CODE,...",
+    "header_row": "N",
+    "content_type": "SLUG",
+    "date_format": "ORDER",
+    "region": "CODE",
+    "day_hours": "HOURS",
+    "set_values": "FIELD=VALUE",
+    "clear": "TOKEN",
+}
 
 
 def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
-    """Return a decorator that adds options of `OPTIONS`; `more` overrides arguments of click."""
+    """Return a decorator that adds options of a push; `more` overrides arguments of click."""
     defaults = {each.name: each.default for each in fields(PushOptions)}
 
     def decorate(command: F) -> F:
         for name in reversed(names):
-            option, default = OPTIONS[name], defaults[name]
+            default = defaults[name]
             given: dict[str, Any] = {
-                "type": click.Choice(option.choices) if option.choices else _TYPES.get(name),
-                "metavar": option.shown or None,
+                "type": _TYPES.get(name),
+                "metavar": _METAVARS.get(name),
                 "is_flag": default is False,
             }
             if default is MISSING:
@@ -72,7 +96,7 @@ def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
             if name == "set_values":
                 given |= {"multiple": True, "default": ()}
             flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
-            command = click.option(flag, name, help=option.about, **given | more)(command)
+            command = click.option(flag, name, help=PUSH_OPTIONS[name], **given | more)(command)
         return command
 
     return decorate
@@ -413,7 +437,8 @@ def template(
     columns are text, so leading zeros and plus signs are kept.
     """
     path, settings = out or Path(f"{resource}.xlsx"), session.load()
-    columns = write_template(settings, resource, path, mode=mode, match=match, parent=content_type)
+    asked = PushOptions(mode, match=match, content_type=content_type)
+    columns = create_template(settings, asked.push_file(resource, path))
     session.terminal.print_object({"file": path, "columns": columns})
     session.terminal.say(
         f"{path} has {columns} columns. Fill it in, then: "

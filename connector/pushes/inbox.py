@@ -19,8 +19,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from connector.atomic_files import create_private_file
 from connector.errors import (
     ConnectorError,
@@ -29,28 +27,20 @@ from connector.errors import (
     SettingsError,
     SpreadsheetChanged,
     SpreadsheetError,
-    WarehouseError,
     convert_file_errors,
-    file_error,
 )
 from connector.log import compact_timestamp
 from connector.pulls.report import Watch, explain
-from connector.pushes.options import PUSH_OPTIONS, PushFile, PushOptions
+from connector.pushes.options import PushFile, parse_options
 from connector.pushes.report import ORDER, PushReport, push
 from connector.settings import Settings
 from connector.settings.folders import INBOX_FOLDER
 from connector.spreadsheet.report import report_suffix
 from connector.spreadsheet.table import BOOK_SUFFIXES, TEXT_SUFFIXES
 
-INSTRUCTIONS_FILE = "push.toml"
-
 _ARCHIVES = ("done", "rejected")
 _HIDDEN = (".", "~$")
 _SUFFIXES = (*TEXT_SUFFIXES, *BOOK_SUFFIXES)
-
-
-class RefusedEntry(Exception):
-    """An entry of the inbox is not read. The text follows the name of the entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +97,8 @@ def scan_inbox(folder: Path, last_state: str | None) -> InboxScan:
         _check_folders(inbox)
         names = {name for name in os.listdir(inbox) if not name.startswith(".")}
         for name in sorted(names.difference(ORDER)):
-            with _collect(refused, inbox / name):
-                allowed = ", ".join(ORDER)
-                raise RefusedEntry(f"is not a folder of a resource; folders are {allowed}")
+            allowed = f"is not a folder of a resource; folders are {', '.join(ORDER)}"
+            refused.append(str(_refusal(inbox / name, allowed)))
         for path in (inbox / name for name in ORDER if name in names):
             with _collect(refused, path):
                 _check_folders(path, *map(path.joinpath, _ARCHIVES))
@@ -117,7 +106,7 @@ def scan_inbox(folder: Path, last_state: str | None) -> InboxScan:
                 for file in filter(_may_be_pushed, sorted(path.iterdir())):
                     with _collect(refused, file):
                         key = f"{path.name}/{file.name}"
-                        now[key] = _checked_version(file)
+                        now[key] = _check_file(file)
                         if before.get(key) == now[key]:  # A file that still changes is not read.
                             digest = _digest(file)
                             waiting += [WaitingFile(path.name, file.name, digest, options)]
@@ -131,16 +120,19 @@ def _collect(refused: list[str], path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         pass
+    except OSError as error:
+        refused.append(str(_refusal(path, error.strerror or "cannot be read")))
     except ConnectorError as error:
         refused.append(explain(error))
-    except (OSError, RefusedEntry) as error:
-        # Names of files may have line breaks, and the sentences are logged.
-        refused.append(f"{path.parent.name!a}: {path.name!a} {_reason(error)}.")
 
 
-def _reason(error: OSError | RefusedEntry) -> str:
-    """Return the message of an error, without the path."""
-    return error.strerror or "cannot be read" if isinstance(error, OSError) else str(error)
+def _refusal(path: Path, why: str) -> Misused:
+    """Return the error for an entry that is not read.
+
+    Names of files may have line breaks, and the sentence is logged.
+    """
+    action = "Wait until the inbox pushes the file, or push the file from another folder."
+    return Misused(f"{path.parent.name!a}: {path.name!a} {why}", action=action)
 
 
 def _may_be_pushed(path: Path) -> bool:
@@ -148,35 +140,25 @@ def _may_be_pushed(path: Path) -> bool:
     return not (path.name.startswith(_HIDDEN) or path.name in _ARCHIVES or path.suffix == ".toml")
 
 
-def _checked_version(path: Path) -> list[int]:
-    """Return numbers that identify a version of a spreadsheet.
-
-    Raises `RefusedEntry` for any other entry.
-    """
-    name = path.name
+def _check_file(path: Path) -> list[int]:
+    """Return numbers that identify the version of a spreadsheet. Raises `Misused` for others."""
+    name, status = path.name, path.lstat()
     if not name.isprintable() or "\\" in name or name.startswith(_HIDDEN):
-        raise RefusedEntry("has a name with characters that are not allowed. Rename it")
-    status = _check_regular(path)
+        raise _refusal(path, "has a name with characters that are not allowed. Rename it")
+    if not stat.S_ISREG(status.st_mode):
+        raise _refusal(path, "is not a regular file")
     if path.suffix.lower() not in _SUFFIXES:
-        raise RefusedEntry(f"has another file type than {', '.join(_SUFFIXES)}")
+        raise _refusal(path, f"has another file type than {', '.join(_SUFFIXES)}")
     if not status.st_size:
-        raise RefusedEntry("is empty")
+        raise _refusal(path, "is empty")
     return [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
 
 
-def _check_regular(path: Path) -> os.stat_result:
-    """Return the status of a file. Raises `RefusedEntry` if it is a link or no regular file."""
-    status = path.lstat()
-    if not stat.S_ISREG(status.st_mode):
-        raise RefusedEntry("is not a regular file")
-    return status
-
-
 def _check_folders(*folders: Path) -> None:
-    """Raise `RefusedEntry` if a folder exists as a link, or as anything but a folder."""
+    """Raise `Misused` if a folder exists as a link, or as anything but a folder."""
     for each in folders:
-        if os.path.lexists(each) and not stat.S_ISDIR(each.lstat().st_mode):
-            raise RefusedEntry(f"{each.name} is not a folder")
+        if each.is_symlink() or (each.exists() and not each.is_dir()):
+            raise _refusal(each, "is not a folder")
 
 
 def _digest(path: Path) -> str:
@@ -187,56 +169,32 @@ def _digest(path: Path) -> str:
 
 # -- Instructions ----------------------------------------------------------------------------------
 
-_OPTIONS = TypeAdapter(PushOptions)
-
-
-def parse_options(given: Mapping[str, Any]) -> PushOptions:
-    """Return the options that `push.toml` or the configuration of a Dagster job gives by name.
-
-    Raises `Misused` that names the invalid option.
-    """
-    allowed = (*PUSH_OPTIONS, "pull", "max_requests")
-    for name in given:
-        if name not in allowed:
-            raise Misused(
-                f"unknown option {name!a} of a push; allowed are {', '.join(allowed)}",
-                action="Correct the name.",
-            )
-    try:
-        # JSON has no tuples and no paths either, so that lists and texts are accepted for them.
-        return _OPTIONS.validate_json(json.dumps(given, default=str), strict=True)
-    except ValidationError as error:
-        first = error.errors()[0]
-        names = ".".join(map(str, first["loc"]))
-        raise Misused(f"{names}: {first['msg']}", action="Correct the option.") from None
-
 
 def read_instructions(folder: Path) -> dict[str, Any]:
     """Return the options in `push.toml` by name. Without the file, creates are previewed.
 
     Raises `Misused` that names the invalid key, and `OSError`.
     """
-    path = folder / INSTRUCTIONS_FILE
+    path = folder / "push.toml"
     if not os.path.lexists(path):
         return {"mode": "create"}
     try:
-        _check_regular(path)
+        if path.is_symlink() or not path.is_file():
+            raise ValueError("it is not a regular file")
         given = {"mode": "create", **tomllib.loads(path.read_text(encoding="utf-8"))}
         if "output" in given:
-            raise RefusedEntry("output is not allowed: the report is put beside the file")
+            raise ValueError("output is not allowed: the report is put beside the file")
         # The mapping is read when a file is pushed. All other options are checked now.
         options = parse_options(given)
         replace(options, mapping=None).push_file(folder.name, path)
         if options.mapping is not None:
             mapping = folder / options.mapping
             if mapping.parent != folder or not mapping.is_file():
-                raise RefusedEntry("mapping must name a file in the same folder")
+                raise ValueError("mapping must name a file in the same folder")
             given["mapping"] = str(mapping)
         return given
-    except (RefusedEntry, ValueError) as error:
-        why = str(error)
-    except ConnectorError as error:
-        why = explain(error)
+    except (ValueError, ConnectorError) as error:
+        why = explain(error) if isinstance(error, ConnectorError) else str(error)
     raise Misused(
         f"{path} is not valid: {why}",
         action="Correct the file. Until then the other files of the folder are not pushed.",
@@ -283,63 +241,45 @@ async def deliver(
                 draft.unlink(missing_ok=True)
                 with create_private_file(draft) as reason:
                     reason.write(f"{explain(error)}\n".encode())
-            _archive(path, digest, draft, name, f"rejected/{name}.reason.txt")
+            _archive(path, digest, draft, path.parent / "rejected" / f"{name}.reason.txt", name)
         raise
     if report.outcome in ("stopped", "failed"):
         draft.unlink(missing_ok=True)
         return DeliveryResult(replace(report, file=None))
-    place = "done" if report.exit_status == 0 else "rejected"
-    report_name = f"{place}/{name}.report{draft.suffix}"
-    archived, moved = _archive(path, digest, draft, name, report_name)
+    folder = path.parent / ("done" if report.exit_status == 0 else "rejected")
+    moved = folder / f"{name}.report{draft.suffix}"
+    archived = _archive(path, digest, draft, moved, name)
     return DeliveryResult(replace(report, file=moved), archived)
 
 
 def _claim(inbox: Path, push_file: PushFile, digest: str) -> Path:
     """Check a file of a scan again, and return its path. Raises as `deliver`."""
-    resource, name = push_file.resource, push_file.path.name
-    path = inbox / resource / name
-    try:
-        if resource not in ORDER:
-            raise RefusedEntry("is in a folder of no resource")
+    path = inbox / push_file.resource / push_file.path.name
+    if push_file.resource not in ORDER:
+        raise _refusal(path, "is in a folder of no resource")
+    is_same = False
+    with convert_file_errors(path), suppress(FileNotFoundError):
         _check_folders(inbox, path.parent, *map(path.parent.joinpath, _ARCHIVES))
-        _checked_version(path)
+        _check_file(path)
         is_same = _digest(path) == digest
-    except RefusedEntry as why:
-        raise Misused(
-            f"{INBOX_FOLDER}/{resource!a}/{name!a} {why}",
-            action="Wait until the inbox pushes the file, or push the file from another folder.",
-        ) from None
-    except FileNotFoundError:
-        raise SpreadsheetChanged(f"{path} no longer exists") from None
-    except OSError as error:
-        raise file_error(path, error) from error
     if not is_same:
-        raise SpreadsheetChanged(f"{path} was replaced by another file")
+        raise SpreadsheetChanged(f"{path} was replaced by another file, or no longer exists")
     return path
 
 
-def _archive(
-    path: Path, digest: str, draft: Path, name: str, report_name: str
-) -> tuple[Path | None, Path]:
-    """Move the file and its report to an archive, under names without and with an ending.
+def _archive(path: Path, digest: str, draft: Path, report: Path, name: str) -> Path | None:
+    """Move the report to its archive, and the file too, under this name and its own ending.
 
-    Returns both paths; that of the file is None if the file was changed or removed. Raises
-    `WarehouseError`, and the file stays.
+    Returns the path of the file; None if it was changed or removed. Raises `WarehouseError`, and
+    the file stays.
     """
-    report = path.parent / report_name
-    folder, file = report.parent, report.with_name(name + path.suffix)
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        _check_folders(folder)
+    with convert_file_errors(report.parent):
+        report.parent.mkdir(mode=0o700, exist_ok=True)
         draft.replace(report)
         with suppress(FileNotFoundError):
             if _digest(path) == digest:
-                return path.replace(file), report
-        return None, report
-    except RefusedEntry as why:
-        raise WarehouseError(f"{folder} {why}", action="Remove it.") from None
-    except OSError as error:
-        raise file_error(folder, error) from error
+                return path.replace(report.with_name(name + path.suffix))
+    return None
 
 
 def _is_caused_by_file(error: ConnectorError) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal, get_args, get_type_hints
+from typing import Any, Literal, get_args
 
-from pydantic import PositiveInt
+from pydantic import PositiveInt, TypeAdapter, ValidationError
 
 from connector.errors import Misused, UnknownName
 from connector.spreadsheet.dates import HOURS_ALLOWED, ORDERS, parse_hours
@@ -16,7 +17,7 @@ from connector.spreadsheet.problems import WARNINGS
 from connector.spreadsheet.table import Spreadsheet, open_table
 from connector.spreadsheet.targets import CellOptions, Decimal, Lookups, PushTarget, push_target
 from connector.spreadsheet.texts import REGIONS
-from connector.state.row import Mode, Policy
+from connector.state.row import Mode
 
 NO_MAP = "none"
 """Name that turns off the remembered column mapping."""
@@ -33,57 +34,33 @@ ReportRows = Literal["problems", "all"]
 """Rows in the report of a preview. A report after sending has all of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class PushOption:
-    """Help text of an option, its choices if they are few, and the placeholder for its value."""
-
-    about: str
-    choices: Sequence[str] = ()
-    shown: str = ""
-
-
-_MODE = PushOption(
-    "Operation for the rows: create or update records, either (upsert), or convert leads.", MODES
-)
-_MATCH = PushOption(
-    "Fields that identify the record of a row, for example email or title,company_id.",
-    shown="FIELD,...",
-)
-_APPLY = PushOption("Send the rows. Default: preview only.")
-_MAPPING = PushOption(
-    "Column mapping file. Use 'none' to ignore a remembered mapping.", shown="FILE"
-)
-_IGNORE = PushOption(
-    "Columns that are not imported, or '*' for all unknown columns.", shown="COLUMN,..."
-)
-_CONTENT_TYPE = PushOption("Content type of the rows (content_items only).", shown="SLUG")
-_SHEET = PushOption("Sheet of the workbook. Required if several sheets have rows.", shown="NAME")
-_ENCODING = PushOption("Text encoding, for example cp1252.", shown="NAME")
-_DELIMITER = PushOption("Column delimiter: comma, semicolon, tab or pipe.", shown="NAME")
-_HEADER_ROW = PushOption("Row number of the headings. Detected by default.", shown="N")
-_DATE_FORMAT = PushOption("Order of numeric dates: dmy, mdy or ymd.", shown="ORDER")
-_REGION = PushOption(
-    "Country whose customs decide dates, numbers, currencies and telephone numbers. Default: the"
-    " setting region.",
-    shown="CODE",
-)
-_DAY_HOURS = PushOption(
-    f"Times of days without a time in fields that need one: {HOURS_ALLOWED}.", shown="HOURS"
-)
-_SET_VALUES = PushOption(
-    "Value of a field for all rows, for example booking_type=contract. Can be repeated.",
-    shown="FIELD=VALUE",
-)
-_DECIMAL = PushOption("Decimal separator.", tuple(DECIMALS))
-_CLEAR = PushOption("Text that empties a field. Blank cells change nothing.", shown="TOKEN")
-_ACCEPT_WARNINGS = PushOption("Send rows that have warnings.")
-_ACCEPT = PushOption("Send rows that have only these kinds of warnings.", shown="CODE,...")
-_OVERWRITE = PushOption("Overwrite values that others changed since the last pull.")
-_RESEND = PushOption("Send rows again even if an earlier push already applied them.")
-_OUTPUT = PushOption("Path of the report. Default: next to the file.", shown="FILE")
-_REPORT = PushOption(
-    "Rows in the report of a preview: only rows with problems, or all.", get_args(ReportRows)
-)
+PUSH_OPTIONS: Mapping[str, str] = {
+    "mode": "Operation for the rows: create or update records, either (upsert), or convert leads.",
+    "match": "Fields that identify the record of a row, for example email or title,company_id.",
+    "apply": "Send the rows. Default: preview only.",
+    "mapping": "Column mapping file. Use 'none' to ignore a remembered mapping.",
+    "ignore": "Columns that are not imported, or '*' for all unknown columns.",
+    "content_type": "Content type of the rows (content_items only).",
+    "sheet": "Sheet of the workbook. Required if several sheets have rows.",
+    "encoding": "Text encoding, for example cp1252.",
+    "delimiter": "Column delimiter: comma, semicolon, tab or pipe.",
+    "header_row": "Row number of the headings. Detected by default.",
+    "date_format": "Order of numeric dates: dmy, mdy or ymd.",
+    "region": "Country whose customs decide dates, numbers, currencies and telephone numbers."
+    " Default: the setting region.",
+    "day_hours": f"Times of days without a time in fields that need one: {HOURS_ALLOWED}.",
+    "set_values": "Value of a field for all rows, for example booking_type=contract. Can be"
+    " repeated.",
+    "decimal": "Decimal separator.",
+    "clear": "Text that empties a field. Blank cells change nothing.",
+    "accept_warnings": "Send rows that have warnings.",
+    "accept": "Send rows that have only these kinds of warnings.",
+    "overwrite": "Overwrite values that others changed since the last pull.",
+    "resend": "Send rows again even if an earlier push already applied them.",
+    "output": "Path of the report. Default: next to the file.",
+    "report": "Rows in the report of a preview: only rows with problems, or all.",
+}
+"""Help text of each option by name, for the command, the job and `push.toml`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,37 +71,32 @@ class PushOptions:
     `max_requests` is the maximum number of requests, including those of the pull.
     """
 
-    mode: Annotated[Mode, _MODE]
-    match: Annotated[tuple[str, ...], _MATCH] = ()
-    apply: Annotated[bool, _APPLY] = False
-    mapping: Annotated[Path | None, _MAPPING] = None
-    ignore: Annotated[tuple[str, ...], _IGNORE] = ()
-    content_type: Annotated[str | None, _CONTENT_TYPE] = None
-    sheet: Annotated[str | None, _SHEET] = None
-    encoding: Annotated[str | None, _ENCODING] = None
-    delimiter: Annotated[str | None, _DELIMITER] = None
-    header_row: Annotated[int | None, _HEADER_ROW] = None
-    date_format: Annotated[str | None, _DATE_FORMAT] = None
-    region: Annotated[str | None, _REGION] = None
-    day_hours: Annotated[str | None, _DAY_HOURS] = None
-    set_values: Annotated[tuple[str, ...], _SET_VALUES] = ()
-    decimal: Annotated[str | None, _DECIMAL] = None
-    clear: Annotated[str | None, _CLEAR] = None
-    accept_warnings: Annotated[bool, _ACCEPT_WARNINGS] = False
-    accept: Annotated[tuple[str, ...], _ACCEPT] = ()
-    overwrite: Annotated[bool, _OVERWRITE] = False
-    resend: Annotated[bool, _RESEND] = False
-    output: Annotated[Path | None, _OUTPUT] = None
-    report: Annotated[ReportRows, _REPORT] = "problems"
+    mode: Mode
+    match: tuple[str, ...] = ()
+    apply: bool = False
+    mapping: Path | None = None
+    ignore: tuple[str, ...] = ()
+    content_type: str | None = None
+    sheet: str | None = None
+    encoding: str | None = None
+    delimiter: str | None = None
+    header_row: int | None = None
+    date_format: str | None = None
+    region: str | None = None
+    day_hours: str | None = None
+    set_values: tuple[str, ...] = ()
+    decimal: str | None = None
+    clear: str | None = None
+    accept_warnings: bool = False
+    accept: tuple[str, ...] = ()
+    overwrite: bool = False
+    resend: bool = False
+    output: Path | None = None
+    report: ReportRows = "problems"
     pull: bool = True
     wait: bool = True
     max_requests: PositiveInt | None = None
     ignore_quota: bool = False
-
-    @property
-    def policy(self) -> Policy:
-        """Policy of the push."""
-        return Policy(overwrite=self.overwrite, resend=self.resend)
 
     def push_file(self, resource: str, path: Path) -> PushFile:
         """Return the file to push with these options.
@@ -147,6 +119,9 @@ class PushOptions:
         options = replace(self, header_row=self.header_row or saved.header_row)
         saved = with_options(replace(saved, constants=constants), cells)
         return PushFile(resource, path, options, saved, remembers=self.mapping is None)
+
+
+_OPTIONS = TypeAdapter(PushOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,15 +163,25 @@ class PushFile:
         )
 
 
-OPTIONS: Mapping[str, PushOption] = {
-    name: hint.__metadata__[0]
-    for name, hint in get_type_hints(PushOptions, include_extras=True).items()
-    if hasattr(hint, "__metadata__")
-}
-"""Options by name for the command, the job and `push.toml`."""
+def parse_options(given: Mapping[str, Any]) -> PushOptions:
+    """Return the options that `push.toml` or the configuration of a Dagster job gives by name.
 
-PUSH_OPTIONS: Mapping[str, str] = {name: each.about for name, each in OPTIONS.items()}
-"""Help text of each option by name."""
+    Raises `Misused` that names the invalid option.
+    """
+    allowed = (*PUSH_OPTIONS, "pull", "max_requests")
+    for name in given:
+        if name not in allowed:
+            raise Misused(
+                f"unknown option {name!a} of a push; allowed are {', '.join(allowed)}",
+                action="Correct the name.",
+            )
+    try:
+        # JSON has no tuples and no paths either, so that lists and texts are accepted for them.
+        return _OPTIONS.validate_json(json.dumps(given, default=str), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        names = ".".join(map(str, first["loc"]))
+        raise Misused(f"{names}: {first['msg']}", action="Correct the option.") from None
 
 
 def _check_values(options: PushOptions) -> None:
@@ -213,12 +198,9 @@ def _check_values(options: PushOptions) -> None:
         for value in values:
             if value is not None and value not in allowed:
                 raise UnknownName(name, value, allowed)
-    for option, number in (
-        ("row of the headings", options.header_row),
-        ("maximum number of requests", options.max_requests),
-    ):
-        if number is not None and number < 1:
-            raise Misused(f"{number} is not a {option}", action="Give a number of 1 or greater.")
+    if options.header_row is not None and options.header_row < 1:
+        action = "Give a number of 1 or greater."
+        raise Misused(f"{options.header_row} is not a row of the headings", action=action)
     if options.day_hours is not None:
         try:
             parse_hours(options.day_hours)

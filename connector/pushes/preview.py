@@ -7,6 +7,7 @@ with a warning is held back until the user accepts the warning.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,23 +15,30 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from connector.errors import Misused, count_noun
-from connector.pushes.mappings import load_remembered
 from connector.pushes.options import PushFile
 from connector.settings import Settings
+from connector.settings.folders import MAPS_FOLDER
 from connector.spreadsheet.check import check_rows
-from connector.spreadsheet.mapping import EVERY_COLUMN, ColumnMap, map_headings
-from connector.spreadsheet.mapping_file import with_region
+from connector.spreadsheet.headings import normalized_heading
+from connector.spreadsheet.mapping import EVERY_COLUMN, ColumnMap, map_headings, to_saved_map
+from connector.spreadsheet.mapping_file import (
+    SavedMap,
+    load_map,
+    save_map,
+    with_options,
+    with_region,
+)
 from connector.spreadsheet.problems import COLUMN_MISSING, FileQuestion, SheetRow
 from connector.spreadsheet.report import Summary
 from connector.spreadsheet.row_reader import CheckedRow, ColumnMeanings, describe_remarks
 from connector.spreadsheet.table import Spreadsheet
-from connector.spreadsheet.targets import comparison_text, push_target
+from connector.spreadsheet.targets import comparison_text
 from connector.spreadsheet.template import template_columns, write_template
 from connector.spreadsheet.words import DEFAULT_REGION, means_nothing
 from connector.state.database import Database
 from connector.state.journal import HELD_BACK, Journal, Plan
 from connector.state.quota import MonthUse, quota_status
-from connector.state.row import Mode, Operation, Row, fingerprint
+from connector.state.row import Operation, Row, fingerprint
 from connector.warehouse.file import make_folder
 from connector.warehouse.lookups import WarehouseLookups
 from connector.warehouse.warehouse import Warehouse
@@ -322,34 +330,67 @@ def ask_about_lost_columns(table: Spreadsheet, columns: ColumnMap) -> Iterator[F
         )
 
 
+# -- Remembered mappings ---------------------------------------------------------------------------
+# A mapping is saved in the data folder if the user chose any of it.
+
+
+def load_remembered(
+    folder: Path, resource: str, headings: Sequence[str], given: SavedMap
+) -> tuple[SavedMap, str | None]:
+    """Return the mapping for a file's columns: the given one, or that of the last file.
+
+    The last file with the same headings counts if the given mapping maps no columns. Then the
+    second value is a notice for users; otherwise it is None.
+    """
+    is_given = given.columns or given.ignored
+    path = _path(folder, resource, headings)
+    if is_given or not path.exists():
+        return given, None
+    remembered = load_map(path)
+    constants = {**remembered.constants, **given.constants}
+    return with_options(replace(remembered, constants=constants), given.options), (
+        f"The columns are matched as in the last file with the same headings (column mapping: "
+        f"{path}). Use --mapping none to ignore this mapping."
+    )
+
+
+def remember(folder: Path, headings: Sequence[str], columns: ColumnMap, given: SavedMap) -> None:
+    """Save the column mapping for the next file with these headings, if the user chose any of it.
+
+    Raises a `WarehouseError`.
+    """
+    is_decided = any(each.match_kind == "given" for each in columns.columns)
+    if is_decided or columns.ignored or columns.constants:
+        path = _path(folder, columns.resource, headings)
+        make_folder(path.parent)
+        save_map(path, replace(to_saved_map(columns), comments=(), options=given.options))
+
+
+def _path(folder: Path, resource: str, headings: Sequence[str]) -> Path:
+    """Return the file that remembers the mapping for a resource and these headings."""
+    layout = "\n".join(map(normalized_heading, headings)).encode()
+    return folder / MAPS_FOLDER / f"{resource}-{hashlib.sha256(layout).hexdigest()[:16]}.toml"
+
+
 # -- Template --------------------------------------------------------------------------------------
 
 
-def create_template(
-    settings: Settings,
-    resource: str,
-    path: Path,
-    *,
-    mode: Mode = "create",
-    match: tuple[str, ...] = (),
-    parent: str | None = None,
-) -> int:
+def create_template(settings: Settings, file: PushFile) -> int:
     """Write an empty spreadsheet with headings for a push, and return its number of columns.
 
-    The file type, csv or xlsx, depends on the name. `parent` is the slug of the content type of
-    content items, which must have been pulled. Raises `Misused` if the file exists, `UnknownName`,
-    `SpreadsheetError` and `WarehouseError`.
+    The file type, csv or xlsx, depends on the name. The content type of content items must have
+    been pulled. Raises `Misused` if the file exists, `UnknownName`, `SpreadsheetError` and
+    `WarehouseError`.
     """
-    if path.exists():
+    if file.path.exists():
         raise Misused(
-            f"{path} already exists and may contain your rows",
+            f"{file.path} already exists and may contain your rows",
             action="Choose another file with --out.",
         )
     warehouse = Warehouse(settings.folder)
-    if parent is not None:
+    if file.options.content_type is not None:
         warehouse.prepare()
     with WarehouseLookups(warehouse, comparison_text) as lookups:
-        target = push_target(resource, mode, lookups, match=match, parent=parent)
-    columns = template_columns(target)
-    write_template(path, columns)
+        columns = template_columns(file.target(lookups))
+    write_template(file.path, columns)
     return len(columns)

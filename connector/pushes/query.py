@@ -8,22 +8,22 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
-from itertools import chain
+from io import BytesIO
+from itertools import islice
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
-from connector.errors import ConnectorError, Misused
+from connector.atomic_files import write_atomically
+from connector.errors import ConnectorError, Misused, convert_file_errors
 from connector.log import mask_secrets
 from connector.models.mask import TOKEN_CHARACTERS
 from connector.pushes.options import PushFile, PushOptions
 from connector.settings import Settings
 from connector.settings.folders import KEEP_DAYS, PUSHES_FOLDER
-from connector.spreadsheet.report import open_new_file, write_delimited
+from connector.spreadsheet.books import ROWS_MAX
+from connector.spreadsheet.report import write_delimited
 from connector.warehouse.file import make_folder
 from connector.warehouse.publish import own_publication
 from connector.warehouse.user_query import open_query
@@ -84,55 +84,46 @@ def file_from_query(
     try:
         with open_query(Warehouse(settings.folder).published, query, null) as (names, found):
             # A row of nulls would be a blank line, which a push leaves out.
-            rows = _reject_hashes(settings, names, filter(any, found))
-            first = next(rows, None)
-            if first is None:
-                return None
-            path = _write_csv(settings, resource, chain([names, first], rows))
+            rows = list(islice(filter(any, found), ROWS_MAX + 1))
     except ConnectorError as error:
         # A message of the parser quotes the query, which may contain the key.
         error.args = (mask_secrets(str(error), settings.secrets()),)
         raise
+    if not rows:
+        return None
+    _reject_hashes(settings, names, rows)
+    path = _write_csv(settings, resource, [names, *rows])
     return replace(asked, path=path, options=replace(asked.options, **_WRITTEN), remembers=False)
 
 
-def _reject_hashes(
-    settings: Settings, names: Sequence[str], rows: Iterable[Sequence[str]]
-) -> Iterator[Sequence[str]]:
-    """Yield the rows. Raises `Misused` if a cell is the hash of a personal field."""
+def _reject_hashes(settings: Settings, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Raise `Misused` if a cell is the hash of a personal field."""
     published = own_publication(Warehouse(settings.folder).published)
-    has_hashes = published is not None and published.personal == "hash"
-    for row in rows:
-        if has_hashes:
-            for name, cell in zip(names, row, strict=True):
-                if _HASH(cell):
-                    raise Misused(
-                        f"column {name!r} of the query contains hashes of personal fields",
-                        action="Leave the column out, or publish with publish_personal = keep.",
-                    )
-        yield row
+    if published is None or published.personal != "hash":
+        return
+    for name, *cells in zip(names, *rows, strict=True):
+        if any(map(_HASH, cells)):
+            raise Misused(
+                f"column {name!r} of the query contains hashes of personal fields",
+                action="Leave the column out, or publish with publish_personal = keep.",
+            )
 
 
 # -- File ------------------------------------------------------------------------------------------
 
 
 def _write_csv(settings: Settings, resource: str, rows: Iterable[Sequence[str]]) -> Path:
-    """Write the rows to a csv that is named after its content, and return its path."""
+    """Write the rows to a csv that is named after its content, and delete old ones."""
     folder = settings.folder / PUSHES_FOLDER
     make_folder(folder)
-    _delete_old_files(folder, timedelta(days=KEEP_DAYS))
-    draft = folder / f"{resource}-{token_hex(6)}.csv"
-    with open_new_file(draft, "the result of a query") as file:
-        write_delimited(file, ",", rows)
-    with draft.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return draft.replace(folder / f"{resource}-{digest[:12]}.csv")
-
-
-def _delete_old_files(folder: Path, keep: timedelta) -> None:
-    """Delete the files of the folder that are older than `keep`."""
-    before = time.time() - keep.days * _DAY_SECONDS
-    for path in folder.iterdir():
-        with suppress(FileNotFoundError):
-            if path.is_file() and path.stat().st_mtime < before:
-                path.unlink()
+    before = time.time() - KEEP_DAYS * _DAY_SECONDS
+    for each in folder.iterdir():
+        if each.is_file() and each.stat().st_mtime < before:
+            each.unlink(missing_ok=True)
+    text = BytesIO()
+    write_delimited(text, ",", rows)
+    digest = hashlib.sha256(text.getvalue()).hexdigest()
+    path = folder / f"{resource}-{digest[:12]}.csv"
+    with convert_file_errors(path), write_atomically(path) as file:
+        file.write(text.getvalue())
+    return path

@@ -18,9 +18,9 @@ from typing import Any
 from connector.catalog import CATALOG, REFERRED_FIRST
 from connector.errors import ConnectorError, UnknownName
 from connector.pulls.report import PullReport, Watch
-from connector.pushes.mappings import remember
+from connector.pulls.run import pull
 from connector.pushes.options import PushFile
-from connector.pushes.preview import Preview, preview
+from connector.pushes.preview import Preview, preview, remember
 from connector.pushes.run import Report, publish_results, send
 from connector.settings import Settings
 from connector.spreadsheet.mapping import ColumnMap
@@ -29,14 +29,14 @@ from connector.spreadsheet.table import Spreadsheet
 from connector.state.database import Database
 from connector.state.journal import HELD_BACK, Journal
 from connector.state.lock import WAIT_SECONDS, Holder, hold
-from connector.state.row import Problem, Row
+from connector.state.row import Policy, Problem, Row
 from connector.warehouse.file import make_folder
 
 ORDER = tuple(name for name in REFERRED_FIRST if "create" in CATALOG[name].operations)
 """Resources that can be pushed: those that others refer to come first."""
 
-CREATES_REMEMBERED, UPDATES_REMEMBERED = 10, 100
-"""Maximum number of creates and of updates whose values `--json` shows."""
+CHANGES_MAX = 100
+"""Maximum number of rows whose changes `--json` shows."""
 
 _FOUND_HERE = frozenset(("record_ambiguous", "reference_ambiguous", "duplicate_in_file"))
 """Codes of problems whose `found` are records of the local copy or rows of the file."""
@@ -52,13 +52,11 @@ class PushReport(Report):
     Attributes:
         summary: Counts of the rows and of their problems.
         file: Report file; None if none was written.
-        pulled: Report on the pull before the push.
     """
 
     preview: Preview
     summary: Summary
     file: Path | None = None
-    pulled: PullReport | None = None
 
     @property
     def is_held_back(self) -> bool:
@@ -88,23 +86,19 @@ class PushReport(Report):
             "notices": list(shown.notices),
             "questions": [asdict(each) for each in shown.questions],
             "warned": shown.summary.rows_with_warnings,
-            "changes": [] if self.batch else list(_changes(shown.rows)),
+            "changes": [] if self.batch else _changes(shown.rows),
             "report": str(self.file) if self.file is not None else None,
         }
 
 
 def _changes(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return row, field, current and new value of the first creates and updates."""
-    creates = [row for row in rows if row.outcome == "create"][:CREATES_REMEMBERED]
-    updates = [row for row in rows if row.outcome == "update"][:UPDATES_REMEMBERED]
-    found = []
-    for row in sorted([*creates, *updates], key=lambda row: row.number):
-        changes = row.changes or tuple((name, None, each) for name, each in row.values.items())
-        found += [
-            {"row": row.number, "field": name, "now": now, "then": then}
-            for name, now, then in changes
-        ]
-    return found
+    shown = [row for row in rows if row.outcome in ("create", "update")][:CHANGES_MAX]
+    return [
+        {"row": row.number, "field": name, "now": now, "then": then}
+        for row in shown
+        for name, now, then in row.changes or ((n, None, each) for n, each in row.values.items())
+    ]
 
 
 async def push(
@@ -112,7 +106,6 @@ async def push(
     file: PushFile,
     *,
     table: Spreadsheet | None = None,
-    writes_report: bool = True,
     sent_by: str | None = None,
     wait_seconds: float | None = WAIT_SECONDS,
     watch: Watch | None = None,
@@ -124,7 +117,6 @@ async def push(
         settings: Settings of the account.
         file: The file, with the options of the push.
         table: The table to push, if it differs from that in the file by edits of the user.
-        writes_report: Whether to write the report file.
         sent_by: User of the import page, for the journal.
         wait_seconds: Maximum time to wait for another process; None waits as long as it takes.
         watch: Called with the progress of the pull and of the rows.
@@ -142,45 +134,52 @@ async def push(
     make_folder(settings.folder)
 
     async def check(**more: Any) -> Preview:
-        return await asyncio.to_thread(preview, settings, file, table=table, **more)
+        return await asyncio.to_thread(
+            preview, settings, file, table=table, compares_as_seen=options.apply, **more
+        )
 
     pulled: PullReport | None = None
     done: Report | None = None
     unpublished: ConnectorError | None = None
     checked_at = datetime.now(UTC)
     async with hold(settings.folder, "push", wait_seconds=wait_seconds, on_wait=on_wait):
-        if not options.apply:
+        # A pull does not answer questions about the columns, so they are asked before it.
+        pulls_first = options.apply and options.pull
+        shown = await check(only_rows=() if pulls_first else None)
+        if pulls_first and not shown.blocking_questions:
+            pulled = await pull(
+                settings,
+                sorted(shown.resources),
+                budget=options.max_requests,
+                ignores_quota=options.ignore_quota,
+                publishes=False,  # The push publishes once, at its end.
+                command="push",
+                watch=watch,
+            )
+            checked_at = datetime.now(UTC)
+        if pulls_first:
             shown = await check()
+        if not options.apply:
             rows: Sequence[Row] = shown.rows
             await asyncio.to_thread(note_preview, settings.folder, shown, checked_at)
-        else:
-            # A pull does not answer questions about the columns, so they are asked before it.
-            shown = await check(compares_as_seen=True, only_rows=() if options.pull else None)
-            if options.pull and not shown.blocking_questions:
-                pulled = await _pull(settings, shown, watch)
-                checked_at = datetime.now(UTC)
-            if options.pull:
-                shown = await check(compares_as_seen=True)
-            if pulled is not None and pulled.error is not None:
-                rows = _not_sent(shown)
-                if pulled.outcome != "failed":
-                    unpublished = await publish_results(settings)
-            elif shown.blocking_questions:
-                rows = _not_sent(shown, ", ".join(each.code for each in shown.blocking_questions))
-            else:
-                done = await _send(settings, shown, pulled, sent_by, watch)
-                rows = [_shown(row, shown.columns) for row in done.rows]
+        elif pulled is not None and pulled.error is not None:
+            rows = _not_sent(shown)
+            if pulled.outcome != "failed":
                 unpublished = await publish_results(settings)
-        path = None
-        if writes_report:
-            path = await asyncio.to_thread(_write_report, shown, rows, is_sent=done is not None)
+        elif shown.blocking_questions:
+            rows = _not_sent(shown, ", ".join(each.code for each in shown.blocking_questions))
+        else:
+            done = await _send(settings, shown, pulled, sent_by, watch)
+            rows = [_shown(row, shown.columns) for row in done.rows]
+            unpublished = await publish_results(settings)
+        path = await asyncio.to_thread(_write_report, shown, rows, is_sent=done is not None)
         if done is not None and path and any(row.outcome == "conflict" for row in rows):
             await asyncio.to_thread(note_preview, settings.folder, shown, checked_at, path)
     last = done or pulled
     return PushReport(
-        done.batch if done is not None else "",
-        rows,
-        sum(each.requests for each in (pulled, done) if each is not None),
+        batch=done.batch if done is not None else "",
+        rows=rows,
+        requests=sum(each.requests for each in (pulled, done) if each is not None),
         seconds=time.monotonic() - started,
         error=last.error if last is not None else None,
         unpublished=unpublished,
@@ -188,23 +187,6 @@ async def push(
         preview=shown,
         summary=Summary.of(rows),
         file=path,
-        pulled=pulled,
-    )
-
-
-async def _pull(settings: Settings, shown: Preview, watch: Watch | None) -> PullReport:
-    """Pull the resources that the rows are compared with, and return the report."""
-    from connector.pulls.run import pull  # noqa: PLC0415
-
-    options = shown.push_file.options
-    return await pull(
-        settings,
-        sorted(shown.resources),
-        budget=options.max_requests,
-        ignores_quota=options.ignore_quota,
-        publishes=False,  # The push publishes once, at its end.
-        command="push",
-        watch=watch,
     )
 
 
@@ -220,7 +202,7 @@ async def _send(
     done = await send(
         settings,
         shown.plan(),
-        options.policy,
+        Policy(overwrite=options.overwrite, resend=options.resend),
         budget=max(1, options.max_requests - spent) if options.max_requests else None,
         ignores_quota=options.ignore_quota,
         sent_by=sent_by,

@@ -46,6 +46,7 @@ from connector.errors import (
 from connector.state.journal import Journal
 from connector.state.row import (
     Attempt,
+    Fate,
     Operation,
     Outcome,
     Policy,
@@ -65,9 +66,6 @@ PAGES_MAX, DETAILS_MAX = 20, 10
 
 _RESOLVE = "Search for the record on the platform. Then resolve the row with 'connector resolve'."
 
-UNANSWERED = "not answered"
-"""What is known of an attempt without an answer."""
-
 DOUBTS: Mapping[str, str] = {
     "not_found": "the row was sent and {answered}, but its record is not found",
     "not_converted": "the conversion was sent and {answered}, but the lead is unchanged",
@@ -84,43 +82,8 @@ DOUBTS: Mapping[str, str] = {
 # -- What a row needs ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """Answer with a record, which may have fewer fields than a complete one (API 4.7)."""
-
-    record: Resource
-
-
-@dataclass(frozen=True, slots=True)
-class Declined:
-    """Answer by which the API refused the write: nothing was applied, and a retry does not help.
-
-    `errors` are the API's messages by field.
-    """
-
-    code: str
-    message: str
-    status: int
-    errors: Mapping[str, tuple[str, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Unsent:
-    """The write had no effect for certain. `is_limited` is True for a 429."""
-
-    reason: str
-    is_limited: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """The write may have been applied or not. `answer` describes the answer."""
-
-    reason: str
-    answer: str | None = None
-
-
-Answer = Accepted | Declined | Unsent | Lost
+Answer = Resource | ConnectorError
+"""Record of a write, which may have fewer fields than a complete one (API 4.7), or its error."""
 
 
 class Port(Protocol):
@@ -154,13 +117,7 @@ class Port(Protocol):
 
 
 class PushStopped(Exception):
-    """The row cannot continue in this run. It keeps its state in the journal.
-
-    `reason` is the code of an answer that could not be read.
-    """
-
-    def __init__(self, reason: str = "") -> None:
-        self.reason = reason
+    """The row cannot continue in this run. It keeps its state in the journal."""
 
 
 async def push_row(row: Row, port: Port, policy: Policy) -> None:
@@ -190,7 +147,6 @@ class _Work:
 
     @property
     def id(self) -> str:
-        """Id of the record to change."""
         assert self.row.record_id is not None, "an update or a conversion names no record"
         return self.row.record_id
 
@@ -250,7 +206,7 @@ class _Work:
     async def hold(self, code: str, ids: Sequence[str] = ()) -> None:
         """Leave the row to a person. `ids` are records that may be its own."""
         answers = [each.answer for each in self.row.current if each.is_lost]
-        message = DOUBTS[code].format(answered=(answers[-1] if answers else None) or UNANSWERED)
+        message = DOUBTS[code].format(answered=(answers or [None])[-1] or "not answered")
         problem = Problem(code, message, found=", ".join(ids) or None, fix=_RESOLVE)
         await self.end("held", "held", code, (*self.altered, problem))
 
@@ -268,41 +224,34 @@ class _Work:
         """
         row = self.row
         self.port.check_can_send()
+        id = None if operation == "create" else row.record_id
+        body = None if operation == "convert" else fields
         try:
-            request = _request(self.resource, row, operation, fields)
+            request = build_request(self.resource, operation, id, body, parent=row.parent)
         except Misused as error:
             problem = Problem("unfit", str(error), fix="Correct the values of the row.")
             await self.refuse("invalid", "unfit", (problem,))
             return None
         at, server_at = self.port.times()
-        body = None if request.body is None else request.body.decode()
-        attempt = Attempt(row.is_created, request.method, request.path, body, at, server_at)
+        text = None if request.body is None else request.body.decode()
+        attempt = Attempt(row.is_created, request.method, request.path, text, at, server_at)
         row.attempts.append(attempt)
         row.before = before if row.before is None else row.before
         row.state, row.outcome, row.code = "sent", "held", "in_doubt"
         await self.port.save(row)
         answer = await self.port.send(row, request)
-        match answer:
-            case Accepted():
-                attempt.fate = "accepted"
-            case Declined():
-                attempt.fate, attempt.reason = "refused", answer.message
-            case Lost():
-                await self.lose(answer)
-            case Unsent(reason, is_limited):
-                attempt.fate, attempt.reason = "limited" if is_limited else "unsent", reason
-                left: Outcome = "held" if row.is_in_doubt else "not_sent"
-                row.state, row.code = "planned", ""
-                row.outcome = "not_applied" if row.is_created else left
-                await self.port.save(row)
-                raise PushStopped
+        attempt.fate = fate_of(answer)
+        attempt.reason = str(answer) if isinstance(answer, ConnectorError) else None
+        if attempt.fate == "lost":
+            attempt.answer = answer.answer if isinstance(answer, InDoubt) else None
+            await self.port.save(row)
+        elif attempt.fate in ("limited", "unsent"):
+            left: Outcome = "held" if row.is_in_doubt else "not_sent"
+            row.state, row.code = "planned", ""
+            row.outcome = "not_applied" if row.is_created else left
+            await self.port.save(row)
+            raise PushStopped
         return answer
-
-    async def lose(self, lost: Lost) -> None:
-        """Record that the last attempt may have been applied or not."""
-        attempt = self.row.attempts[-1]
-        attempt.fate, attempt.reason, attempt.answer = "lost", lost.reason, lost.answer
-        await self.port.save(self.row)
 
     # -- create -----------------------------------------------------------------------------------
 
@@ -312,13 +261,14 @@ class _Work:
         if not row.is_in_doubt and not await self.is_new(row.identity):
             return
         answer = await self.send("create", row.fields)
-        if isinstance(answer, Accepted):
-            if reason := self.not_ours(answer.record):
-                await self.lose(Lost(f"the row was {reason}", reason))
+        if isinstance(answer, Resource):
+            if reason := self.not_ours(answer):
+                attempt = row.attempts[-1]
+                attempt.fate, attempt.reason, attempt.answer = "lost", reason, reason
+                await self.port.save(row)
                 return
-            altered = altered_problems(self.resource, row.fields, answer.record)
-            await self.created(answer.record, "", altered)
-        elif isinstance(answer, Declined):
+            await self.created(answer, "", altered_problems(self.resource, row.fields, answer))
+        elif isinstance(answer, Refused):
             problems = declined_problems(self.resource, answer, row.fields)
             if row.is_in_doubt:
                 # The record of an earlier attempt may be the reason of the refusal.
@@ -520,10 +470,10 @@ class _Work:
         if not row.is_created and not await self.is_new(key):
             return
         answer = await self.send("update", body, now)
-        if isinstance(answer, Accepted):
-            problems = altered_problems(self.resource, wanted, answer.record)
-            await self.applied(done_outcome(row), "", problems, answer.record)
-        elif isinstance(answer, Declined):
+        if isinstance(answer, Resource):
+            problems = altered_problems(self.resource, wanted, answer)
+            await self.applied(done_outcome(row), "", problems, answer)
+        elif isinstance(answer, Refused):
             problems = declined_problems(self.resource, answer, body)
             code = "afterwards_refused" if row.is_created else answer.code
             await self.refuse("rejected", code, problems)
@@ -549,13 +499,13 @@ class _Work:
         row, found = self.row, await self.port.read(self.row, self.id)
         if isinstance(found, FoundDetail) and not _is_converted(found.record):
             answer = await self.send("convert", {}, dict(found.record.raw))
-            if isinstance(answer, Accepted):
+            if isinstance(answer, Resource):
                 # The answer may lack fields, so that the record is not loaded from it.
                 await self.end("done", "converted")
-            elif isinstance(answer, Declined) and row.is_in_doubt and answer.status in (404, 422):
+            elif isinstance(answer, Refused) and row.is_in_doubt and answer.status in (404, 422):
                 # The lead is not as it was: an earlier attempt has converted it.
                 await self.end("done", "converted", "found_after_doubt")
-            elif isinstance(answer, Declined):
+            elif isinstance(answer, Refused):
                 problems = declined_problems(self.resource, answer, {})
                 await self.refuse("rejected", answer.code, problems)
         elif row.is_in_doubt:
@@ -601,31 +551,20 @@ def done_outcome(row: Row) -> Outcome:
 # -- Requests and answers --------------------------------------------------------------------------
 
 
-def _request(
-    resource: Declaration, row: Row, operation: Operation, fields: Mapping[str, Any]
-) -> Request:
-    """Return the request of an operation. Raises `Misused` if the values cannot be sent."""
-    body = None if operation == "convert" else fields
-    id = None if operation == "create" else row.record_id
-    return build_request(resource, operation, id, body, parent=row.parent)
-
-
 _UNSENT = (Unauthorized, Forbidden, Unreachable, RateLimited, Stopped, Misused, WarehouseError)
 """Errors of a write that prove that nothing was applied, and that are not caused by the row."""
 
 
-def answer_from_error(error: ConnectorError) -> Answer:
-    """Return what the error of a write says about its effect.
+def fate_of(answer: Answer) -> Fate:
+    """Return what an answer says about the effect of a write.
 
-    Unless the error proves that nothing was applied, the result is `Lost`.
+    Unless an error proves that nothing was applied, the write is lost.
     """
-    if isinstance(error, _UNSENT):
-        return Unsent(str(error), is_limited=isinstance(error, RateLimited))
-    if isinstance(error, Refused):
-        errors = error.errors if isinstance(error, ValidationFailed) else {}
-        message = error.api_message or f"the API answered {error.status}"
-        return Declined(error.code, message, error.status, errors)
-    return Lost(str(error), error.answer if isinstance(error, InDoubt) else None)
+    if isinstance(answer, Resource):
+        return "accepted"
+    if isinstance(answer, _UNSENT):
+        return "limited" if isinstance(answer, RateLimited) else "unsent"
+    return "refused" if isinstance(answer, Refused) else "lost"
 
 
 # -- Comparison ------------------------------------------------------------------------------------
@@ -678,15 +617,15 @@ def natural_key_change(
 
 def _has_identity(resource: Declaration, identity: Mapping[str, Any], item: Resource) -> bool:
     """Return True if the list item has all values, except for letter case and outer blanks."""
-    for name, value in identity.items():
-        shown = item.raw.get(name)
-        if fold(value) == fold(shown):
-            continue
-        field = resource.field(name)
-        # Different texts differ. Parsing each would take most of the time.
-        if field.kind is Kind.STRING or not is_same_value(field, value, shown):
-            return False
-    return True
+    return all(
+        fold(value) == fold(item.raw.get(name))
+        or (
+            # Different texts differ. Parsing each would take most of the time.
+            resource.field(name).kind is not Kind.STRING
+            and is_same_value(resource.field(name), value, item.raw.get(name))
+        )
+        for name, value in identity.items()
+    )
 
 
 def _earliest_creation(first: Attempt, page: Page[Resource], lateness: float) -> datetime:
@@ -709,11 +648,12 @@ def _is_converted(lead: Resource) -> bool:
 
 
 def declined_problems(
-    resource: Declaration, declined: Declined, sent: Mapping[str, Any]
+    resource: Declaration, declined: Refused, sent: Mapping[str, Any]
 ) -> tuple[Problem, ...]:
     """Return the API's messages as problems of the fields or, without such messages, of the row."""
     problems = []
-    for name, messages in declined.errors.items():
+    errors = declined.errors if isinstance(declined, ValidationFailed) else {}
+    for name, messages in errors.items():
         is_field, said = name in resource.fields, "; ".join(messages)
         problems.append(
             Problem(
@@ -725,8 +665,9 @@ def declined_problems(
             )
         )
     if not problems:
+        message = declined.api_message or f"the API answered {declined.status}"
         fix = "Correct the row and push it again."
-        problems.append(Problem(declined.code, declined.message, fix=fix))
+        problems.append(Problem(declined.code, message, fix=fix))
     return tuple(problems)
 
 

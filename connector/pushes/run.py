@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -164,7 +164,7 @@ async def send(
 async def resolve(
     settings: Settings,
     name: str,
-    numbers: int | Sequence[int],
+    numbers: Sequence[int],
     decision: Decision,
     *,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -183,7 +183,7 @@ async def resolve(
         session = Session(context, sleep)
         batch = session.stored.batch(name)
         rows = []
-        for number in [numbers] if isinstance(numbers, int) else numbers:
+        for number in numbers:
             row = await _decide(session, (name, number), decision)
             rows += [row] if row.state in ("planned", "sent") else []
         report = await _run_batch(session, batch, rows)
@@ -204,13 +204,16 @@ async def publish_results(settings: Settings) -> ConnectorError | None:
 
 async def _run_batch(session: Session, batch: Batch, rows: Sequence[Row]) -> Report:
     """Send or look up the rows, record the end of the run, and report."""
-    started, context = time.monotonic(), session.context
-    await _run_rows(session, batch, rows)
-    seconds, error, requests = time.monotonic() - started, session.error, context.tally.requests
-    report = Report(batch.batch, session.stored.rows(batch.batch), requests, seconds, error)
+    started, journal = time.monotonic(), session.stored
+    policies = {name: journal.batch(name).policy for name in {row.batch for row in rows}}
+    queue = Queue(rows, journal.open_subjects())
+    await run_all(session, batch, queue, lambda row: push_row(row, session, policies[row.batch]))
+    seconds, error = time.monotonic() - started, session.error
+    requests = session.context.tally.requests
+    report = Report(batch.batch, journal.rows(batch.batch), requests, seconds, error)
     # The rows are sent, even if nothing more can be recorded.
     with suppress(WarehouseError):
-        session.stored.end(
+        journal.end(
             batch.batch,
             report.outcome,
             requests=requests,
@@ -218,41 +221,32 @@ async def _run_batch(session: Session, batch: Batch, rows: Sequence[Row]) -> Rep
             error_code=error.code if error else None,
             message=str(error) if error else None,
         )
-        context.quota.record_limit(context.client.limiter.limit)
     return report
 
 
-async def _run_rows(session: Session, batch: Batch, rows: Sequence[Row]) -> None:
-    """Send or look up the rows, several at the same time, and load all answers."""
-    session.begin_batch(batch.resource, batch.batch, len(rows))
-    policies = {name: session.stored.batch(name).policy for name in {row.batch for row in rows}}
-    queue = Queue(rows, session.stored.open_subjects())
-    try:
-        await run_all(session, queue, lambda row: push_row(row, session, policies[row.batch]))
-    finally:
-        await session.load_rest()
+async def run_all(
+    session: Session, batch: Batch, queue: Queue, push: Callable[[Row], Coroutine[Any, Any, None]]
+) -> None:
+    """Run the rows of a queue, started in their order, and load all answers.
 
-
-async def run_all(session: Session, queue: Queue, push: Callable[[Row], Any]) -> None:
-    """Run the rows of a queue, started in their order. An error of all rows stops the run."""
+    An error of all rows stops the run.
+    """
     rows_max = session.context.connections  # A kill leaves at most these rows unconfirmed.
     active: dict[asyncio.Task[None], Row] = {}
     postponed: list[tuple[datetime, Row]] = []
+    session.begin_batch(batch, len(queue))
     try:
         while True:
             now = session.context.now()
             queue.put_first(row for until, row in postponed if until <= now)
             postponed = [each for each in postponed if each[0] > now]
-            while session.error is None and len(active) < rows_max:
-                row = queue.next_row()
-                if row is None:
-                    break
-                if (by := queue.blocked_by(row)) is not None:
-                    block(row, by)
-                    session.stored.save(row)
-                    session.end_row()
+            while session.error is None and len(active) < rows_max and (row := queue.next_row()):
+                if (by := queue.blocked_by(row)) is None:
+                    active[asyncio.create_task(push(row))] = row
                     continue
-                active[asyncio.ensure_future(push(row))] = row
+                block(row, by)
+                session.stored.save(row)
+                session.end_row()
             if not active:
                 if session.error is not None or not postponed:
                     return
@@ -261,21 +255,23 @@ async def run_all(session: Session, queue: Queue, push: Callable[[Row], Any]) ->
             done, _ = await asyncio.wait(active, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 row = active.pop(task)
-                try:
-                    task.result()
-                except Postponed as later:
-                    postponed.append((later.until, row))
-                    continue
-                except PushStopped:
-                    pass
-                except ConnectorError as error:
-                    session.stop(error)
+                match task.exception():
+                    case Postponed() as later:
+                        postponed.append((later.until, row))
+                        continue
+                    case ConnectorError() as error:
+                        session.stop(error)
+                    case None | PushStopped():
+                        pass
+                    case error:
+                        raise error
                 queue.end_row(row)
                 session.end_row()
     finally:
         for task in active:
             task.cancel()
         await asyncio.gather(*active, return_exceptions=True)
+        await session.load_rest()
 
 
 def block(row: Row, by: RowKey) -> None:
@@ -310,10 +306,9 @@ class Queue:
         self._open = {s: key for s, key in open_by_subject.items() if key not in own}
         self._behind: dict[str, list[Row]] = {}
 
-    @property
-    def is_empty(self) -> bool:
-        """Return True if no row is left, not even one that waits for another."""
-        return not self._rows and not self._behind
+    def __len__(self) -> int:
+        """Return the number of rows that can start, without rows that wait for another."""
+        return len(self._rows)
 
     def blocked_by(self, row: Row) -> RowKey | None:
         """Return the open row for the same record, which is not in this run."""
@@ -350,9 +345,9 @@ async def _decide(session: Session, key: RowKey, decision: Decision) -> Row:
     row = session.stored.row(key)
     if row is not None and row.is_followed and row.same is not None:
         row = session.stored.row(row.same)
-    if row is None or not (row.attempts or row.is_open):
+    if row is None or row.state not in ("sent", "held"):
         raise Misused(
-            f"row {key[1]} of the batch {key[0]} was never sent",
+            f"row {key[1]} of the batch {key[0]} is not unconfirmed",
             action="Give a row that 'connector resolve' lists.",
         )
     if row.state == "sent" and decision == "look":
@@ -363,21 +358,14 @@ async def _decide(session: Session, key: RowKey, decision: Decision) -> Row:
             action="Search for the record with --look. If it does not exist after some minutes, "
             "resolve the row with --resend or --drop.",
         )
-    if row.state != "held":
-        raise Misused(
-            f"row {row.number} of the batch {row.batch} is not unconfirmed",
-            action="Give a row that 'connector resolve' lists.",
-        )
-    match decision:
-        case "look":
-            row.state, row.code, row.problems = "sent", "in_doubt", ()
-        case "resend":
-            row.state, row.code, row.problems = "planned", "in_doubt", ()
-        case "drop":
-            row.end("refused", "not_sent", "dropped")
-        case DeclaredRecord():
-            await _declare(session, row, decision)
-            return row
+    if isinstance(decision, DeclaredRecord):
+        await _declare(session, row, decision)
+        return row
+    if decision == "drop":
+        row.end("refused", "not_sent", "dropped")
+    else:
+        row.state = "sent" if decision == "look" else "planned"
+        row.code, row.problems = "in_doubt", ()
     await session.save(row)
     return row
 
@@ -455,12 +443,12 @@ def _check_pulled_since_restore(context: RunContext, resource: str) -> None:
 
 def _recently_created(session: Session, plan: Plan) -> Collection[str]:
     """Return the ids of recently created records in the local copy: no row has created them."""
-    creates = {row.parent: row for row in plan.rows if row.operation == "create"}
+    parents = {row.parent for row in plan.rows if row.operation == "create"}
     lately = timedelta(seconds=LATENESS_UNTIMED_SECONDS + session.context.lateness_seconds)
     _, server_now = session.times()
     found: set[str] = set()
-    for row in creates.values():
-        if (stream := session.stream_of(row)) is not None:
+    for parent in parents:
+        if (stream := session.stream_of(plan.resource, parent)) is not None:
             found |= session.context.warehouse.query(
                 stream, lambda rows: rows.live(server_now - lately, None)
             )

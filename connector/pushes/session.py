@@ -16,20 +16,12 @@ from typing import Any
 
 from connector.catalog import declaration
 from connector.catalog.resource import Page, Resource
-from connector.client.messages import Request, read_record, served_at
-from connector.errors import (
-    ConnectorError,
-    NoAnswer,
-    NotFound,
-    ServerFailed,
-    UnreadableAnswer,
-    WarehouseError,
-    count_noun,
-)
+from connector.client.messages import Request, check_deleted, read_record, served_at
+from connector.errors import ConnectorError, NotFound, WarehouseError, count_noun
 from connector.pulls.account import RunContext
 from connector.pulls.report import Progress
-from connector.pushes.row import Accepted, Answer, Lost, PushStopped, Unsent, answer_from_error
-from connector.state.journal import Journal
+from connector.pushes.row import Answer, PushStopped, fate_of
+from connector.state.journal import Batch, Journal
 from connector.state.row import Row
 from connector.warehouse.queries import find_by_slug_or_id
 from connector.warehouse.stream import Commit, DeletionProof, FoundDetail, Stream
@@ -42,13 +34,8 @@ UNANSWERED_MAX = 5
 LOADED_TOGETHER = 500
 """Number of answers that are written to the local copy together."""
 
-WAIT_SECONDS_MAX = 30.0
-"""Maximum length of one sleep, so that the progress is reported."""
-
 QUEUED_AS = "pushed"
 """Reason in the queue for a record that a push has written."""
-
-Shown = FoundDetail | DeletionProof | None
 
 Sleep = Callable[[float], Coroutine[Any, Any, None]]
 
@@ -77,12 +64,12 @@ class Session:
         self.error: ConnectorError | None = None
         self.progress = Progress("")
         self._unanswered = 0
-        self._has_waited = False
         self._pages: dict[str | None, Page[Resource]] = {}
         self._page_lock, self._load_lock = asyncio.Lock(), asyncio.Lock()
-        self._parents: dict[str, str | None] = {}
-        # By stream and id: what the API showed last; None if the next pull has to read the record.
-        self._shown: dict[tuple[str, str], tuple[Stream, Shown]] = {}
+        # By resource and parent, then by id; None if the next pull has to read the record.
+        self._shown: dict[
+            tuple[str, str | None], dict[str, FoundDetail | DeletionProof | None]
+        ] = {}
 
     # -- limits and progress ----------------------------------------------------------------------
 
@@ -95,9 +82,9 @@ class Session:
         if self.error is not None:
             raise PushStopped
 
-    def begin_batch(self, resource: str, batch: str, rows: int) -> None:
+    def begin_batch(self, batch: Batch, rows: int) -> None:
         """Report the number of unfinished rows."""
-        self.progress = Progress(resource, pending=rows, batch=batch)
+        self.progress = Progress(batch.resource, pending=rows, batch=batch.batch)
         self.context.watch(self.progress)
 
     def end_row(self) -> None:
@@ -111,21 +98,10 @@ class Session:
         now = self.context.now()
         return now, now + self.context.quota.server_ahead
 
-    def record_write(self, error: ConnectorError | None) -> None:
-        """Count failed writes in a row, and stop the run if other rows would fail as well."""
-        match None if error is None else answer_from_error(error):
-            case Lost():
-                self._count_unanswered(error)
-            case Unsent():
-                if error is not None:
-                    self.stop(error)
-            case _:
-                self._unanswered = 0
-
-    def _count_unanswered(self, error: ConnectorError | None) -> None:
-        """Count an unanswered request, and stop the run after `UNANSWERED_MAX` in a row."""
+    def _count_failure(self, error: ConnectorError) -> None:
+        """Stop the run if other requests would fail as well."""
         self._unanswered += 1
-        if error is not None and self._unanswered >= UNANSWERED_MAX:
+        if fate_of(error) in ("limited", "unsent") or self._unanswered >= UNANSWERED_MAX:
             self.stop(error)
 
     # -- the API of a row -------------------------------------------------------------------------
@@ -133,13 +109,20 @@ class Session:
     async def send(self, row: Row, request: Request) -> Answer:
         """Send a request that the journal has, once."""
         try:
-            answer = await self.context.client.send(request)
-            raw = read_record(request, answer)
+            response = await self.context.client.send(request)
+            if request.operation == "delete":
+                check_deleted(request, response)
+                raw: dict[str, Any] = {"id": request.record_id}
+            else:
+                raw = read_record(request, response)
         except ConnectorError as error:
-            self.record_write(error)
-            return answer_from_error(error)
-        self.record_write(None)
-        return Accepted(declaration(row.resource).record(raw, served_at=served_at(answer)))
+            if fate_of(error) == "refused":
+                self._unanswered = 0
+            else:
+                self._count_failure(error)
+            return error
+        self._unanswered = 0
+        return declaration(row.resource).record(raw, served_at=served_at(response))
 
     async def read(self, row: Row, id: str) -> FoundDetail | DeletionProof:
         """Return the complete record as it is now; a proof if it is deleted."""
@@ -150,7 +133,8 @@ class Session:
             # Only the API's own words prove that a record is gone; a proxy's page proves nothing.
             if isinstance(error, NotFound) and error.is_api_error:
                 return DeletionProof(error.served_at or self.context.now())
-            raise self._unreadable(error) from None
+            self._count_failure(error)
+            raise PushStopped from error
         return FoundDetail(record, record.served_at or self.context.now())
 
     async def newest(self, row: Row, page: int) -> Page[Resource]:
@@ -161,7 +145,8 @@ class Session:
                 row.resource, row.parent, page=page, sort="created_at", order="desc"
             )
         except ConnectorError as error:
-            raise self._unreadable(error) from None
+            self._count_failure(error)
+            raise PushStopped from error
         return replace(found, received_at=self.context.now())
 
     async def newest_before(self, row: Row) -> Page[Resource]:
@@ -170,14 +155,6 @@ class Session:
             if row.parent not in self._pages:
                 self._pages[row.parent] = await self.newest(row, 1)
             return self._pages[row.parent]
-
-    def _unreadable(self, error: ConnectorError) -> PushStopped:
-        """Return the end of a row. The run stops if other reads would fail as well."""
-        if not isinstance(error, ServerFailed | NoAnswer | UnreadableAnswer):
-            self.stop(error)
-            return PushStopped()
-        self._count_unanswered(error)
-        return PushStopped(error.code)
 
     async def wait_until(self, row: Row, moment: datetime) -> None:
         """Raise `Postponed` until then, so that other rows are sent; `PushStopped` without waiting.
@@ -192,53 +169,47 @@ class Session:
     async def sleep_until(self, until: datetime, rows: int) -> None:
         """Sleep until postponed rows may continue, and report it."""
         assert self._sleep is not None
-        if not self._has_waited:
-            self._has_waited = True
-            _LOGGER.warning(
-                "%s unconfirmed, because the answers were lost. The push searches for the records "
-                "again at %s UTC (--no-wait skips the search)",
-                count_noun(rows, "row"),
-                f"{until:%H:%M:%S}",
-            )
-        while (left := (until - self.context.now()).total_seconds()) > 0:
-            self.context.watch(replace(self.progress, pending=rows, until=until))
-            await self._sleep(min(left, WAIT_SECONDS_MAX))
+        _LOGGER.warning(
+            "%s unconfirmed, because the answers were lost. The push searches for the records "
+            "again at %s UTC (--no-wait skips the search)",
+            count_noun(rows, "row"),
+            f"{until:%H:%M:%S}",
+        )
+        self.context.watch(replace(self.progress, pending=rows, until=until))
+        await self._sleep(max(0.0, (until - self.context.now()).total_seconds()))
 
-    # -- the journal of a row ---------------------------------------------------------------------
+    # -- the journal and the local copy -----------------------------------------------------------
 
     async def save(self, row: Row, shown: Resource | None = None) -> None:
         """Save the row on the disk, and load the record that the API showed."""
         self.stored.save(row)
         await self.load(row, shown)
 
-    # -- answers ----------------------------------------------------------------------------------
-
     async def load(self, row: Row, shown: Resource | DeletionProof | None) -> None:
         """Load a record with others: complete if the answer has all fields, else by the next pull.
 
         A written record that the API did not show completely is read by the next pull.
         """
-        is_written = row.outcome in ("created", "updated", "converted", "not_applied")
-        stream = self.stream_of(row) if shown is not None or is_written else None
-        if stream is None or row.record_id is None:
-            return
-        names = {each.name for each in stream.resource.detail_fields}
+        found: FoundDetail | DeletionProof | None = None
+        names = {each.name for each in declaration(row.resource).detail_fields}
         if isinstance(shown, DeletionProof):
-            self._shown[stream.name, row.record_id] = stream, shown
+            found = shown
         elif shown is not None and names <= shown.raw.keys():
-            detail = FoundDetail(shown, shown.served_at or self.context.now())
-            self._shown[stream.name, shown.id] = stream, detail
-        elif is_written:
-            self._shown[stream.name, row.record_id] = stream, None
-        if len(self._shown) >= LOADED_TOGETHER:
-            await self.load_rest()
+            found = FoundDetail(shown, shown.served_at or self.context.now())
+        is_written = row.outcome in ("created", "updated", "converted", "not_applied")
+        if row.record_id is not None and (found is not None or is_written):
+            waiting = self._shown.setdefault((row.resource, row.parent), {})
+            waiting[row.record_id] = found
+            if len(waiting) >= LOADED_TOGETHER:
+                await self.load_rest()
 
     async def load_rest(self) -> None:
         """Write all answers to the local copy. If that fails, the next pull loads their records."""
         async with self._load_lock:
             waiting, self._shown = self._shown, {}
-            for stream in {name: stream for (name, _), (stream, _) in waiting.items()}.values():
-                shown = {id: e for (name, id), (_, e) in waiting.items() if name == stream.name}
+            for (resource, parent), shown in waiting.items():
+                if (stream := self.stream_of(resource, parent)) is None:
+                    continue
                 commit = Commit(
                     records=tuple(e for e in shown.values() if isinstance(e, FoundDetail)),
                     gone={id: e for id, e in shown.items() if isinstance(e, DeletionProof)},
@@ -250,15 +221,11 @@ class Session:
                         self.context.warehouse.commit, stream, commit, run_id, now
                     )
 
-    def stream_of(self, row: Row) -> Stream | None:
-        """Return the stream of the row's record; None if its parent is not loaded."""
-        resource = declaration(row.resource)
-        if resource.parent is None:
-            return Stream(resource)
-        assert row.parent is not None
-        if row.parent not in self._parents:
-            find, name = find_by_slug_or_id, resource.parent
-            found = self.context.warehouse.read(find, name, row.parent)
-            self._parents[row.parent] = found[0] if len(found) == 1 else None
-        parent = self._parents[row.parent]
-        return None if parent is None else Stream(resource, parent)
+    def stream_of(self, resource: str, parent: str | None) -> Stream | None:
+        """Return the stream of a resource; None if the parent is not loaded."""
+        declared = declaration(resource)
+        if declared.parent is None:
+            return Stream(declared)
+        assert parent is not None
+        found = self.context.warehouse.read(find_by_slug_or_id, declared.parent, parent)
+        return Stream(declared, found[0]) if len(found) == 1 else None

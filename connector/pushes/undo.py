@@ -12,7 +12,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,18 +22,11 @@ from connector.catalog.field_comparison import is_same_value, unapplied_fields, 
 from connector.catalog.resource import LATENESS_UNTIMED_SECONDS, Resource
 from connector.client.client import Client
 from connector.client.fit import EARLIER_SECONDS, contradicting_fields
-from connector.errors import ConnectorError, InDoubt, Misused, NotFound
+from connector.client.messages import build_request
+from connector.errors import InDoubt, Misused, Refused
 from connector.pulls.account import check_files, open_run
 from connector.pulls.report import Watch
-from connector.pushes.row import (
-    Accepted,
-    Answer,
-    Declined,
-    PushStopped,
-    altered_problems,
-    answer_from_error,
-    declined_problems,
-)
+from connector.pushes.row import PushStopped, altered_problems, declined_problems
 from connector.pushes.run import Queue, Report, publish_results, run_all
 from connector.pushes.session import Session
 from connector.settings import Settings
@@ -62,23 +55,18 @@ class UndoReport(Report):
 
     def as_json(self) -> dict[str, Any]:
         """Return the report for `--json`, with all rows."""
-        rows = [_row_as_json(each) for each in self.rows]
+        rows = [
+            {
+                "row": row.number,
+                "operation": row.operation,
+                "outcome": row.outcome,
+                "id": row.record_id,
+                "changes": {name: {"now": now, "then": then} for name, now, then in row.changes},
+                "problems": [asdict(each) for each in row.problems],
+            }
+            for row in self.rows
+        ]
         return {**super(UndoReport, self).as_json(), "applied": self.is_applied, "rows": rows}
-
-
-def _row_as_json(row: Row) -> dict[str, Any]:
-    names = ("code", "field", "message", "found", "fix")
-    return {
-        "row": row.number,
-        "operation": row.operation,
-        "outcome": row.outcome,
-        "id": row.record_id,
-        "changes": {name: {"now": now, "then": then} for name, now, then in row.changes},
-        "problems": [
-            {name: getattr(each, name) for name in names} | {"written": each.received}
-            for each in row.problems
-        ],
-    }
 
 
 # -- Run -------------------------------------------------------------------------------------------
@@ -110,7 +98,13 @@ async def undo(
     """
     started = time.monotonic()
     await asyncio.to_thread(check_files, settings)
-    batch = _batch_to_undo(settings, batch)
+    with Database(settings.folder) as database:
+        journal = Journal(database)
+        pushed = journal.batches() if database.exists else ()
+        if not pushed:
+            action = "Check CONNECTOR_DATA_DIR."
+            raise Misused("nothing was pushed from this data folder", action=action)
+        batch = pushed[0].batch if batch == LAST else journal.batch(batch).batch
     async with open_run(
         settings, "undo", budget=budget, ignores_quota=ignores_quota, watch=watch, now=now,
         connect=connect,
@@ -128,32 +122,17 @@ async def undo(
         )
 
 
-def _batch_to_undo(settings: Settings, batch: str) -> str:
-    """Return the name of the batch, or of the latest one for `LAST`.
-
-    Raises `UnknownName`, or `Misused` if nothing was pushed.
-    """
-    with Database(settings.folder) as database:
-        journal = Journal(database)
-        pushed = journal.batches() if database.exists else ()
-        if not pushed:
-            raise Misused(
-                "nothing was pushed from this data folder", action="Check CONNECTOR_DATA_DIR."
-            )
-        return pushed[0].batch if batch == LAST else journal.batch(batch).batch
-
-
 class _Undo:
     """Undo of one batch, within an open session."""
 
     def __init__(self, session: Session, *, applies: bool, by: str | None) -> None:
-        self._session, self._applies, self._by = session, applies, by
+        self.session, self.applies, self.by = session, applies, by
         # In a preview: records as they would be after the undo of later rows.
-        self._expected: dict[str, FoundDetail] = {}
+        self.expected: dict[str, FoundDetail] = {}
 
     async def run(self, batch: str) -> list[Row]:
         """Undo the batch's rows, several records at the same time, or only preview it."""
-        session, journal = self._session, self._session.stored
+        journal = self.session.stored
         rows = {row.number: row for row in journal.rows(batch)}
         ended = {number: _without_read(row) for number, row in rows.items()}
         left = [row for number, row in rows.items() if ended[number] is None]
@@ -161,101 +140,88 @@ class _Undo:
         left.sort(key=lambda row: (row.attempts[-1].at, row.number), reverse=True)
 
         async def undo_row(row: Row) -> None:
-            ended[row.number] = await self._undo(row)
+            ended[row.number] = await self.undo_row(row)
 
-        session.begin_batch(journal.batch(batch).resource, batch, len(left))
-        try:
-            await run_all(session, Queue(left, {}, lambda row: row.record_id), undo_row)
-        finally:
-            await session.load_rest()
+        queue = Queue(left, {}, lambda row: row.record_id)
+        await run_all(self.session, journal.batch(batch), queue, undo_row)
         return [ended[number] or _undone(row, "not_reached") for number, row in rows.items()]
 
-    async def _undo(self, row: Row) -> Row:
-        """Undo one row. Its record is read again even if a later row of the batch wrote it."""
-        assert row.record_id is not None
-        reason = InDoubt.code
+    async def undo_row(self, row: Row) -> Row:
+        """Undo one row, and return its outcome.
+
+        Its record is read again even if a later row of the batch wrote it, and after every write
+        without an answer.
+        """
+        id = row.record_id
+        assert id is not None
         for _ in range(TRIES_MAX):
-            seen = self._expected.get(row.record_id)
             try:
-                found = seen or await self._session.read(row, row.record_id)
-            except PushStopped as stopped:
-                if not stopped.reason:
+                found = self.expected.get(id) or await self.session.read(row, id)
+            except PushStopped:
+                if self.session.error is not None:
                     raise
-                reason = stopped.reason
                 break
             if isinstance(found, DeletionProof) and row.operation == "create":
-                return await self._deleted(row, found, "undone")
+                return await self.deleted(row, found, "undone")
             if isinstance(found, DeletionProof):
                 problem = Problem("record_gone", "the record was deleted after the push")
                 return _undone(row, "conflict", problem)
-            if (ended := await self._undo_found(row, row.record_id, found)) is not None:
+            if row.operation == "create":
+                plan = _plan_deletion(row, found, self.session.stored.undone_updates(id))
+            else:
+                plan = _plan_restoration(row, found.record.raw)
+            if not self.applies:
+                raw = {**found.record.raw, **plan.fields}
+                record = type(found.record)(raw, served_at=found.record.served_at)
+                self.expected[id] = FoundDetail(record, found.served_at)
+                return plan
+            if plan.outcome in ("undone", "partly") and not plan.fields:
+                self.mark(row)
+            if plan.outcome != "delete" and not plan.fields:
+                return plan
+            if (ended := await self.write(row, id, found, plan)) is not None:
                 return ended
-        problem = Problem(
-            reason, f"the API answered with an error ({reason})", fix="Run the same command again."
+        message = "the API did not answer, or its answer could not be read"
+        return _undone(
+            row, "unread", Problem(InDoubt.code, message, fix="Run the same command again.")
         )
-        return _undone(row, "unread", problem)
 
-    async def _undo_found(self, row: Row, id: str, found: FoundDetail) -> Row | None:
-        """Undo a row whose record was read; None if the write was not answered."""
-        plan = plan_undo(row, found, self._session.stored.undone_updates(id))
-        if not self._applies:
-            raw = {**found.record.raw, **plan.fields}
-            record = type(found.record)(raw, served_at=found.record.served_at)
-            self._expected[id] = FoundDetail(record, found.served_at)
-            return plan
-        if plan.outcome in ("undone", "partly") and not plan.fields:
-            self._mark(row)
-        if plan.outcome != "delete" and not plan.fields:
-            return plan
-        match await self._send(row, plan):
-            case DeletionProof() as gone:
-                return await self._deleted(row, gone, "deleted")
-            case Accepted(record):
-                return await self._restored(row, plan, found, record)
-            case Declined() as answer if answer.status != 404:
-                problems = declined_problems(declaration(row.resource), answer, plan.fields)
+    async def write(self, row: Row, id: str, found: FoundDetail, plan: Row) -> Row | None:
+        """Delete the record, or restore its fields; None if the write has to be tried again."""
+        self.session.check_can_send()
+        resource, deletes = declaration(row.resource), plan.outcome == "delete"
+        if deletes:
+            request = build_request(resource, "delete", id, parent=row.parent)
+        else:
+            request = build_request(resource, "update", id, plan.fields, parent=row.parent)
+        match await self.session.send(row, request):
+            case Resource() if deletes:
+                return await self.deleted(row, DeletionProof(self.session.times()[1]), "deleted")
+            case Resource() as record:
+                return await self.restored(row, plan, found, record)
+            case Refused() as answer if answer.status != 404:
+                problems = declined_problems(resource, answer, plan.fields)
                 return _undone(row, "refused", *plan.problems, *problems)
         return None
 
-    async def _send(self, row: Row, plan: Row) -> Answer | DeletionProof:
-        """Delete the record, or restore its fields, and return the answer."""
-        session, id, deletes = self._session, row.record_id or "", plan.outcome == "delete"
-        session.check_can_send()
-        client = session.context.client
-        try:
-            if deletes:
-                await client.delete(row.resource, id, row.parent)
-                session.record_write(None)
-                return DeletionProof(session.times()[1])
-            record = await client.update(row.resource, id, plan.fields, row.parent)
-        except ConnectorError as error:
-            session.record_write(error)
-            if deletes and isinstance(error, NotFound) and error.is_api_error:
-                return DeletionProof(session.times()[1])
-            return answer_from_error(error)
-        session.record_write(None)
-        return Accepted(record)
-
-    def _mark(self, row: Row, updated_at: str | None = None) -> None:
+    def mark(self, row: Row, updated_at: str | None = None) -> None:
         """Mark a row as undone. `updated_at` is the record's own after it; None if not ours."""
-        self._session.stored.mark_undone(row.key, updated_at, self._by)
+        self.session.stored.mark_undone(row.key, updated_at, self.by)
 
-    async def _deleted(self, row: Row, gone: DeletionProof, outcome: Outcome) -> Row:
+    async def deleted(self, row: Row, gone: DeletionProof, outcome: Outcome) -> Row:
         """End a row whose record is deleted, and mark the record in the local copy."""
-        if self._applies:
-            await self._session.load(row, gone)
-            self._mark(row)
+        if self.applies:
+            await self.session.load(row, gone)
+            self.mark(row)
         return _undone(row, outcome)
 
-    async def _restored(self, row: Row, plan: Row, seen: FoundDetail, record: Resource) -> Row:
+    async def restored(self, row: Row, plan: Row, found: FoundDetail, record: Resource) -> Row:
         """End a row whose fields were restored, with problems of values that differ."""
-        await self._session.load(row, record)
-        before, after = seen.record.raw, record.raw
-        problems = (
-            *plan.problems,
-            *altered_problems(declaration(row.resource), plan.fields, record),
-        )
-        undone = self._session.stored.undone_updates(record.id)
+        await self.session.load(row, record)
+        before, after = found.record.raw, record.raw
+        altered = altered_problems(declaration(row.resource), plan.fields, record)
+        problems = (*plan.problems, *altered)
+        undone = self.session.stored.undone_updates(record.id)
         others = [name for name in after if name not in {*plan.fields, "updated_at"}]
         is_ours = (
             not problems
@@ -263,7 +229,7 @@ class _Undo:
             and is_unchanged_by_others(row, before, undone)
         )
         shown = after.get("updated_at")
-        self._mark(row, shown if is_ours and isinstance(shown, str) else None)
+        self.mark(row, shown if is_ours and isinstance(shown, str) else None)
         return replace(plan, outcome="partly" if problems else "restored", problems=problems)
 
 
@@ -278,28 +244,26 @@ def _without_read(row: Row) -> Row | None:
     """Return the outcome of a row if its record need not be read; None if it has to be read."""
     sent = [each for each in row.attempts if each.fate == "accepted" or each.is_lost]
     is_applied = row.outcome in ("created", "updated", "converted", "not_applied") and sent
-
-    outcome: Outcome
+    ended: tuple[Outcome, str, str]
+    fix = _BY_HAND
     if row.undone_at is not None:
         return _undone(row, "undone")
     if row.is_open:
-        outcome, code, message = "held", "not_settled", "the row is unconfirmed"
+        ended = "held", "not_settled", "the row is unconfirmed"
         fix = "Resolve it with 'connector resolve' or push the file again. Then undo the batch."
     elif row.is_followed:
-        outcome, code = "nothing", "written_elsewhere"
-        message = "a row of another batch wrote the same values before"
+        ended = "nothing", "written_elsewhere", "a row of another batch wrote the same values"
         fix = "To undo the values, undo that batch."
     elif row.state == "refused" and any(each.is_lost for each in sent):
-        outcome, code = "held", "never_known"
-        message, fix = "the row was sent, but its result is unknown", _BY_HAND
+        ended = "held", "never_known", "the row was sent, but its result is unknown"
     elif is_applied and row.operation == "convert":
-        outcome, code = "irreversible", "irreversible"
-        message, fix = "a conversion cannot be undone", "Change the record on the platform."
+        ended = "irreversible", "irreversible", "a conversion cannot be undone"
     elif is_applied and row.operation == "create" and row.code == "declared":
-        outcome, code, fix = "conflict", "declared", _BY_HAND
         message = "the undo does not delete a record that 'connector resolve --record' assigned"
+        ended = "conflict", "declared", message
     else:
         return None if is_applied else _undone(row, "nothing")
+    outcome, code, message = ended
     found = f"row {row.same[1]} of the batch {row.same[0]}" if row.same else None
     return _undone(row, outcome, Problem(code, message, found=found, fix=fix))
 
@@ -307,27 +271,8 @@ def _without_read(row: Row) -> Row | None:
 # -- Plan of one row -------------------------------------------------------------------------------
 
 
-def plan_undo(row: Row, seen: FoundDetail, undone: Sequence[tuple[str, str]]) -> Row:
-    """Return what undoes a row, by comparing it with its record as it is now.
-
-    If the row cannot have written to that record, nothing is changed. `undone` are later updates
-    that were undone: `updated_at` before each, and after its undo.
-    """
-    now = seen.record.raw
-    if row.operation != "create":
-        return _plan_restoration(row, now)
-    # Without the API's time, times of the journal may be those of our own clock.
-    slack = EARLIER_SECONDS if seen.record.served_at is not None else LATENESS_UNTIMED_SECONDS
-    earliest = min(each.sent_after for each in row.attempts) - timedelta(seconds=slack)
-    created_at, _ = declaration(row.resource).field("created_at").parse(now.get("created_at"))
-    if not isinstance(created_at, datetime) or created_at < earliest:
-        message = "the record is older than this push, so the row did not create it"
-        return _undone(row, "conflict", Problem("not_ours", message, fix=_BY_HAND))
-    return _plan_deletion(row, now, undone)
-
-
-def written(row: Row) -> dict[str, Any]:
-    """Return the values that the row sent, by field."""
+def _sent(row: Row) -> dict[str, Any]:
+    """Return the values that the row sent, by field; {} for a conversion."""
     values: dict[str, Any] = {}
     for each in row.attempts:
         if each.fate == "accepted" or each.is_lost:
@@ -351,30 +296,31 @@ def is_unchanged_by_others(
     return any(is_same_value(stamp, at, moment) for at in ours)
 
 
-def _plan_deletion(row: Row, now: Mapping[str, Any], undone: Sequence[tuple[str, str]]) -> Row:
-    """Delete the record of a create if it is unchanged; otherwise return the problems."""
-    resource, values = declaration(row.resource), written(row)
+def _plan_deletion(row: Row, found: FoundDetail, undone: Sequence[tuple[str, str]]) -> Row:
+    """Delete the record of a create if it is unchanged; otherwise return the problems.
+
+    `undone` are later updates that were undone: `updated_at` before each, and after its undo.
+    """
+    resource, values, now = declaration(row.resource), _sent(row), found.record.raw
+    # Without the API's time, times of the journal may be those of our own clock.
+    slack = EARLIER_SECONDS if found.record.served_at is not None else LATENESS_UNTIMED_SECONDS
+    earliest = min(each.sent_after for each in row.attempts) - timedelta(seconds=slack)
+    created_at, _ = resource.field("created_at").parse(now.get("created_at"))
+    if not isinstance(created_at, datetime) or created_at < earliest:
+        message = "the record is older than this push, so the row did not create it"
+        return _undone(row, "conflict", Problem("not_ours", message, fix=_BY_HAND))
     others = contradicting_fields(resource, values, now)
     changed = [
         name
         for name in unapplied_fields(resource, values, now)
         if name in others or not _is_as_shown(row, name, now.get(name))
     ]
-    if changed:
-        reason = "so the record is not deleted"
-        problems = (_changed(name, values[name], now.get(name), reason) for name in changed)
-        return _undone(row, "conflict", *problems)
-    if not is_unchanged_by_others(row, now, undone):
-        problem = Problem(
-            "changed_since",
-            "another field of the record was changed after the push",
-            field="updated_at",
-            received=shorten(row.updated_at or now.get("created_at")),
-            found=shorten(now.get("updated_at")),
-            fix="Check the record on the platform, and delete it there if necessary.",
-        )
-        return _undone(row, "conflict", problem)
-    return _undone(row, "delete")
+    if not changed and not is_unchanged_by_others(row, now, undone):
+        changed = ["updated_at"]
+        values["updated_at"] = row.updated_at or now.get("created_at")
+    reason = "so the record is not deleted"
+    problems = [_changed(name, values[name], now.get(name), reason) for name in changed]
+    return _undone(row, "conflict" if problems else "delete", *problems)
 
 
 def _plan_restoration(row: Row, now: Mapping[str, Any]) -> Row:
@@ -382,7 +328,7 @@ def _plan_restoration(row: Row, now: Mapping[str, Any]) -> Row:
     changes: dict[str, tuple[Any, Any]] = {}
     problems: list[Problem] = []
     is_any_back, before = False, row.before or {}
-    for name, sent in written(row).items():
+    for name, sent in _sent(row).items():
         declared = declaration(row.resource).field(name)
         value, former, present = sent, before.get(name), now.get(name)
         if declared.kind is Kind.OBJECT:  # Other keys of a content item are left as they are.

@@ -118,10 +118,10 @@ class Pusher:
             )
         )
 
-    def resolve(self, batch: str, numbers: int | tuple[int, ...], decision: Decision) -> Report:
-        """Apply the user's decision to one or several unconfirmed rows of a batch."""
+    def resolve(self, batch: str, number: int, decision: Decision) -> Report:
+        """Apply the user's decision to an unconfirmed row of a batch."""
         return asyncio.run(
-            resolve(self.settings, batch, numbers, decision, **self._add_clock_and_client({}))
+            resolve(self.settings, batch, [number], decision, **self._add_clock_and_client({}))
         )
 
     @contextmanager

@@ -8,7 +8,6 @@ from pathlib import Path
 from connector.cli.push import push
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
 from connector.spreadsheet.targets import CellOptions
-from connector.state.row import Policy
 
 
 def test_the_push_command_has_every_option_with_its_help() -> None:
@@ -21,10 +20,7 @@ def test_the_push_command_has_every_option_with_its_help() -> None:
         assert about == getattr(words[name], "help", None), name
 
 
-def test_push_options_become_cell_options_and_policy(tmp_path: Path) -> None:
-    options = PushOptions(
-        "create", date_format="dmy", decimal="comma", content_type="news", resend=True
-    )
+def test_push_options_become_cell_options(tmp_path: Path) -> None:
+    options = PushOptions("create", date_format="dmy", decimal="comma", content_type="news")
     file_to_push = options.push_file("jobs", tmp_path / "x.csv")
     assert CellOptions(date_format="dmy", decimal=",") == file_to_push.saved.options
-    assert Policy(resend=True) == options.policy

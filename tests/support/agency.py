@@ -199,7 +199,7 @@ class SandboxAccount:
         """Push a file and return the report. `pulls` selects a pull before the push."""
         options = replace(file.options, apply=True, pull=pulls)
         file = replace(file, options=options)
-        return asyncio.run(push(self.settings, file, writes_report=False))
+        return asyncio.run(push(self.settings, file))
 
     def write_csv(self, name: str, rows: Sequence[Mapping[str, Any]]) -> Path:
         """Write a spreadsheet with the keys of the rows as headings."""

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from connector.client import messages
-from connector.errors import ConnectorError
 from connector.pushes import row as steps
-from connector.pushes.row import Answer, Lost, Unsent, answer_from_error
+from connector.pushes.row import Answer, fate_of
 from connector.pushes.run import Queue
 from connector.state import journal as journals
 from connector.state import row as rows
@@ -28,11 +27,11 @@ from tests.simulation.push import pusher
 def lost_answers_count_as_failures(patch: pytest.MonkeyPatch) -> None:
     """A request without an answer is sent again, as in most tools."""
 
-    def told(error: ConnectorError) -> Answer:
-        answer = answer_from_error(error)
-        return Unsent(answer.reason) if isinstance(answer, Lost) else answer
+    def told(answer: Answer) -> rows.Fate:
+        fate = fate_of(answer)
+        return "unsent" if fate == "lost" else fate
 
-    patch.setattr(steps, "answer_from_error", told)
+    patch.setattr(steps, "fate_of", told)
 
 
 def missing_records_are_created_again(patch: pytest.MonkeyPatch) -> None:

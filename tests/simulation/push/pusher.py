@@ -24,7 +24,7 @@ from connector.catalog.resource import Page, Resource
 from connector.client.messages import Request, read_record, response_error, served_at
 from connector.errors import ConnectorError
 from connector.pushes import row as steps
-from connector.pushes.row import Accepted, Answer
+from connector.pushes.row import Answer
 from connector.pushes.run import Queue, block
 from connector.state.database import SCHEMA, Database
 from connector.state.journal import Journal, Plan
@@ -201,9 +201,9 @@ class PushProcess:
             if not 200 <= answer.status < 300:
                 raise response_error(request, answer)
             raw = read_record(request, answer)
-            return Accepted(resource.record(raw, served_at=served_at(answer)))
+            return resource.record(raw, served_at=served_at(answer))
         except ConnectorError as error:
-            return steps.answer_from_error(error)
+            return error
 
     def _run_rows(self, batch: str) -> None:
         """Run the rows of a batch in random order, as many in parallel as the scenario has
@@ -226,7 +226,8 @@ class PushProcess:
                 self.world.pass_time(max(0.0, seconds))
                 active.append(parked.pop(0))
             if not active:
-                assert queue.is_empty
+                assert queue.next_row() is None
+                assert not queue._behind
                 return
             progress = active[self.world.chance.pick(len(active))]
             wanted = progress.wanted

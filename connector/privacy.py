@@ -23,8 +23,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration
 from connector.errors import Misused, SpreadsheetError, convert_file_errors, count_noun
@@ -503,7 +501,7 @@ class _Purge:
         )
         for table, records in emptied.items():
             self._report.rows[table] += len(records)
-            stage = pa.table({"place": [*records], "record": [*records.values()]})
+            stage = {"place": records, "record": records.values()}
             # An update of spread rows would need much more memory.
             run_staged(
                 connection,

@@ -37,7 +37,7 @@ from connector.state.row import (
     fold,
     subject,
 )
-from connector.state.runs import latest_restore
+from connector.state.runs import Restore
 from connector.warehouse.queries import bookmark_runs, resource_state
 
 
@@ -427,7 +427,7 @@ def _check_pulled_since_restore(context: RunContext, resource: str) -> None:
             " back from a copy. A push could create rows a second time",
             code="restored_unpulled",
         )
-    restored = latest_restore(context.database)
+    restored = context.database.fact_as(Restore, "restore")
     if restored is None:
         return
     before = restored.proven.get(resource)

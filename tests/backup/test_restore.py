@@ -16,7 +16,7 @@ from connector.privacy import purge
 from connector.pushes.options import PushFile, PushOptions
 from connector.sandbox.server import Sandbox
 from connector.state.database import Database
-from connector.state.runs import latest_backups, latest_restore
+from connector.state.runs import Restore, latest_backups
 from tests.support.agency import SandboxAccount, differences, published
 from tests.support.errors import has_code
 
@@ -83,7 +83,7 @@ def test_a_restore_after_a_lost_data_folder_creates_no_record_twice(
 
     assert ([], 0) == (done.waiting, done.purges)
     with Database(account.data) as database:
-        restored, (backup,) = latest_restore(database), latest_backups(database)
+        restored, (backup,) = database.fact_as(Restore, "restore"), latest_backups(database)
     assert restored is not None
     assert (YESTERDAY, str(made)) == (restored.made_at, backup.file)
     before, people = account.count_writes(), account.emails()

@@ -16,7 +16,7 @@ import pytest
 
 from connector.errors import Misused, SpreadsheetChanged, SpreadsheetError
 from connector.pushes import inbox as inboxes
-from connector.pushes.inbox import InboxScan, deliver, read_instructions, scan_inbox
+from connector.pushes.inbox import DeliveryResult, InboxScan, deliver, read_instructions, scan_inbox
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
 from connector.pushes.report import PushReport, push
 from connector.sandbox.server import Sandbox

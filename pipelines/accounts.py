@@ -95,32 +95,25 @@ class Accounts:
     Attributes:
         named: Named accounts; empty if the project file names none.
         common: Settings that apply unless an account overrides them.
-        problem: Error of the whole project file. No account is known then, and every run fails.
         prefix: First parts of every asset key.
     """
 
-    named: tuple[ConfiguredAccount, ...] = ()
-    common: Settings = field(
-        default_factory=lambda: load_settings({}, {}, Path(os.devnull)), repr=False
-    )
-    problem: str | None = None
-    prefix: tuple[str, ...] = ()
+    named: tuple[ConfiguredAccount, ...]
+    common: Settings = field(repr=False)
+    prefix: tuple[str, ...]
 
     @classmethod
     def read(cls, account: Account, prefix: Sequence[str] = ()) -> Accounts:
-        """Read the project file. Errors are stored and not raised, because runs report them."""
+        """Read the project file. Its errors are not raised, because every run reports them."""
         environ = {n: value for n, value in account.environ.items() if n != "CONNECTOR_ACCOUNT"}
-        try:
+        named: tuple[ConfiguredAccount, ...] = ()
+        common = load_settings({}, {}, Path(os.devnull))
+        with suppress(ConnectorError):
             found = configured_accounts(environ, account.folder)
-        except ConnectorError as error:
-            return cls(problem=explain(error), prefix=tuple(prefix))
-        # A name with other characters is no partition, and its settings are invalid.
-        named = tuple(each for each in found if re.fullmatch(r"[a-z0-9_-]+", each.name or ""))
-        try:
+            # A name with other characters is no partition, and its settings are invalid.
+            named = tuple(each for each in found if re.fullmatch(r"[a-z0-9_-]+", each.name or ""))
             common = load_settings({}, environ, account.folder)
-        except ConnectorError:
-            return cls(named, prefix=tuple(prefix))
-        return cls(named, common, prefix=tuple(prefix))
+        return cls(named, common, tuple(prefix))
 
     @property
     def names(self) -> tuple[str, ...]:

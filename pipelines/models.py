@@ -142,13 +142,15 @@ def _model_spec(accounts: Accounts, node: Node) -> dg.AssetSpec:
         dg.TableColumn(each.name, description=each.description or None)
         for each in node.entry.columns
     ]
+    # Dagster shows Markdown: a paragraph per label such as Grain.
+    joined = re.sub(r"\n(?![A-Z][a-z]+:)", " ", node.about)
+    description = re.sub(r"(?:^|\n)([A-Z][a-z]+:)", r"\n\n**\1**", joined)
     return accounts.asset_spec(
         node.schema,
         node.name,
         path=node.path,
         deps=list(dict.fromkeys(deps)),
-        # Dagster shows Markdown: a paragraph per label such as Grain.
-        description=re.sub(r"(?m)^([A-Z][a-z]+:)", r"\n\n**\1**", node.about).strip(),
+        description=description.strip(),
         group_name=node.schema,
         kinds={"csv"} if node.kind == "seed" else {"sql", "duckdb"},
         metadata={

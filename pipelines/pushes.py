@@ -185,20 +185,19 @@ def push_metadata(result: DeliveryResult) -> dict[str, Any]:
 
 
 def external_assets(accounts: Accounts) -> Iterator[dg.AssetSpec]:
-    """Yield the assets that Dagster shows and does not build: inboxes and the resources."""
-    base_url = None if accounts.names else accounts.common.base_url
-    for name in ORDER:
-        yield accounts.asset_spec(
-            INBOX,
-            name,
-            path=__file__,
-            description=f"Spreadsheets in `inbox/{name}/` of the data folder. With `inbox_sensor`"
-            " switched on, each file is pushed once.",
-            group_name=INBOX,
-            kinds={"csv", "excel"},
-            owners=RECRUITING_TEAM,
-        )
+    """Yield the assets that Dagster shows and does not build: inboxes and the API's resources."""
     for name, resource in CATALOG.items():
+        if name in ORDER:
+            yield accounts.asset_spec(
+                INBOX,
+                name,
+                path=__file__,
+                description=f"Spreadsheets in `inbox/{name}/` of the data folder. With"
+                " `inbox_sensor` switched on, each file is pushed once.",
+                group_name=INBOX,
+                kinds={"csv", "excel"},
+                owners=RECRUITING_TEAM,
+            )
         yield accounts.asset_spec(
             API,
             name,
@@ -208,5 +207,4 @@ def external_assets(accounts: Accounts) -> Iterator[dg.AssetSpec]:
             group_name=API,
             kinds={"api"},
             owners=RECRUITING_TEAM,
-            metadata={"dagster/uri": f"{base_url}/api/v1{resource.path}"} if base_url else {},
         )

@@ -137,8 +137,6 @@ def _create_schedule(
         context: dg.ScheduleEvaluationContext, account: dg.ResourceParam[Account]
     ) -> list[dg.RunRequest] | dg.SkipReason:
         """Return a run request for each account that is not in use, or the reasons."""
-        if accounts.problem is not None:
-            return dg.SkipReason(accounts.problem)
         at, requests, reasons = context.scheduled_execution_time, [], []
         for each in names:
             if reason := reason_to_skip(context.instance, account, each):
@@ -172,8 +170,12 @@ def reason_to_skip(instance: dg.DagsterInstance, account: Account, name: str | N
         holder = None  # the run reports the error
     if holder is not None:
         return f"The account is in use: {holder}."
-    for record in runs_under_way(instance, name):
+    for record in instance.get_run_records(dg.RunsFilter(statuses=UNDER_WAY)):
         run = record.dagster_run
+        picked = {key.path[-2] for key in run.asset_selection or () if len(key.path) > 1}
+        is_pull = run.job_name in KINDS or LANDING in picked
+        if not is_pull or run.tags.get(PARTITION_TAG) != name:
+            continue
         events = instance.get_records_for_run(run.run_id, limit=1, ascending=False).records
         last = max([record.create_timestamp.timestamp(), *(each.timestamp for each in events)])
         is_silent = time.time() - last > SILENT_SECONDS
@@ -183,13 +185,3 @@ def reason_to_skip(instance: dg.DagsterInstance, account: Account, name: str | N
             run, "The process of this run has ended: nobody holds the lock of the account."
         )
     return None
-
-
-def runs_under_way(instance: dg.DagsterInstance, name: str | None) -> Iterator[dg.RunRecord]:
-    """Yield the account's queued and running pulls (None: those without a partition)."""
-    for record in instance.get_run_records(dg.RunsFilter(statuses=UNDER_WAY)):
-        run = record.dagster_run
-        picked = {key.path[-2] for key in run.asset_selection or () if len(key.path) > 1}
-        is_pull = run.job_name in KINDS or LANDING in picked
-        if is_pull and run.tags.get(PARTITION_TAG) == name:
-            yield record

@@ -6,9 +6,7 @@ The files of an account are pushed one after another, and resources that others 
 # Dagster reads the annotations of a sensor at import, so they are not postponed here.
 import json
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import dagster as dg
 
@@ -49,9 +47,7 @@ def create_inbox_sensor(accounts: Accounts) -> dg.SensorDefinition:
         context: dg.SensorEvaluationContext, account: dg.ResourceParam[Account]
     ) -> dg.SensorResult:
         """Return a run request for the next unchanged file of each account, or the reasons."""
-        before: dict[str, Any] = {}
-        with suppress(ValueError, TypeError):
-            before = dict(json.loads(context.cursor or "{}"))
+        before = json.loads(context.cursor or "{}")
         states, requests, reasons = {}, [], []
         for name in accounts.names or (None,):
             title = name or UNNAMED

@@ -50,7 +50,7 @@ _ENGLISH: Mapping[str, tuple[str, ...]] = {
     "internal_notes": ("Internal comments", "Private notes", "Internal note"),
     "tags": ("Labels", "Keywords"),
     "payment_terms": ("Terms", "Terms of payment"),
-    "location": ("Work location", "Place of work"),
+    "location": ("Work location", "Place of work", "Site"),
     "salary_currency": ("Currency of salary",),
     "rate_currency": ("Currency of day rate", "Day rate currency"),
     "fee_percentage": ("Fee %", "Fee", "Fee percent", "Percentage fee"),

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import math
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+from datetime import UTC, date, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Literal, NewType, Union, get_args, get_origin
 
 if TYPE_CHECKING:
     from connector.catalog.resource import Record
-import json
-import math
-from collections.abc import Callable
-from datetime import UTC, date, datetime
-from enum import StrEnum
-from typing import NewType
 
 # -- Value ----------------------------------------------------------------------------------------
 # Types of API fields, and the functions that read a JSON value as each type.
@@ -293,15 +291,6 @@ class Field:
     def is_one_line(self) -> bool:
         """Return True if the value is written in one line, such as a name, a city or a date."""
         return not self.is_prose if self.lines is None else self.lines == "one"
-
-    @property
-    def is_long_text(self) -> bool:
-        """Return True if the value is a text of several lines that responses show, such as notes.
-
-        Such a text is easily lost when it is overwritten, and text can be appended to it.
-        """
-        is_text = self.kind is Kind.STRING and not self.values and self.format is None
-        return is_text and not self.is_one_line and not self.write_only
 
     @property
     def is_computed(self) -> bool:

@@ -27,7 +27,7 @@ class Job(
     scope="jobs",
     natural_keys=(("reference_code",), ("title", "company_id")),
     found_by={
-        "reference_code": ("Job reference", "Job ref", "Vacancy reference"),
+        "reference_code": ("Job reference", "Job ref", "Vacancy reference", "Req no"),
         "title": ("Position held",),
     },
     subjects=(DataSubject("the contact", ("application_email",), emails=("application_email",)),),
@@ -39,7 +39,6 @@ class Job(
             *("Req no", "Requisition no"),
         ),
         "department": ("Dept",),
-        "location": ("Site",),
         "remote_type": ("Remote", "Remote working", "Working model"),
         "experience_level": ("Seniority",),
         "salary_min": ("Minimum salary", "Min salary", "Salary from"),

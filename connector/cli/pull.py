@@ -19,9 +19,8 @@ from typing import Any
 import click
 
 from connector.cli import options
-from connector.cli.backlog import Backlog, UnreadCounts, estimate_backlog
 from connector.cli.session import Command, Session
-from connector.cli.terminal import Terminal, describe_cost
+from connector.cli.terminal import Terminal, describe_cost, describe_left
 from connector.errors import DONE, FAILED, ConnectorError, Misused, Stopped, count_noun
 from connector.log import shorten_name
 from connector.operations.verify import KINDS
@@ -214,8 +213,10 @@ def _closing_sentence(report: PullReport) -> str:
     verified = sum(each.scrubs for each in results)
     reverified = f"{count_noun(verified, 'record')} re-verified, " if verified else ""
     if isinstance(report.error, Stopped):
-        left, why = _backlog(report), explain(report.error)
-        return f"Stopped: {brought} {f'{left} ' if left else ''}{why[:1].upper()}{why[1:]}"
+        pending, why = sum(each.pending for each in results), explain(report.error)
+        # Lists that were not read to their end may contain more records.
+        left = describe_left(pending, is_known=all(each.bookmark_after for each in results))
+        return f"Stopped: {brought} {left} {why[:1].upper()}{why[1:]}"
     if report.outcome == "failed":
         return f"Failed: {brought}"
     if report.outcome == "partial":
@@ -226,17 +227,6 @@ def _closing_sentence(report: PullReport) -> str:
     if verified:
         return f"No changes. {reverified}no differences ({cost})."
     return f"No changes since the last pull ({cost})."
-
-
-def _backlog(report: PullReport) -> Backlog | None:
-    """Return the records that a stopped pull has not read yet; None if all are read."""
-    begun = [each for each in report.resources.values() if each.outcome != "not_started"]
-    return estimate_backlog(
-        [UnreadCounts(e.pending, e.live, e.bookmark_after is not None) for e in begun if e.pending],
-        month_limit=None if report.month is None else report.month.limit,
-        # Lists that were not read to their end may contain more records.
-        is_known=len(begun) == len(report.resources) and all(e.bookmark_after for e in begun),
-    )
 
 
 # -- All accounts ----------------------------------------------------------------------------------

@@ -12,9 +12,8 @@ import click
 
 from connector.catalog import CATALOG
 from connector.cli import options
-from connector.cli.backlog import Backlog, UnreadCounts, estimate_backlog
 from connector.cli.session import Command, Session
-from connector.cli.terminal import Terminal, describe_age
+from connector.cli.terminal import Terminal, describe_age, describe_left
 from connector.errors import DONE, FAILED, MISUSED, ConnectorError, SettingsError
 from connector.operations.gauges import read_samples, write_gauges
 from connector.operations.notify import notify
@@ -161,7 +160,7 @@ def _print_account(session: Session, now: datetime) -> None:
     values |= {"is_lost": warehouse.is_lost}
     if warehouse.exists:
         values = _print_state(terminal, warehouse, state)
-        if state.holder is None and not problems and not values["left"]:
+        if state.holder is None and not problems and values["left"] is None:
             terminal.say("Up to date: no problem was found, and all records are loaded.")
     elif not warehouse.is_lost:
         terminal.say(f"{settings.folder} contains no records yet. {_first_step(settings)}")
@@ -194,11 +193,11 @@ def _print_state(terminal: Terminal, warehouse: Warehouse, state: AccountState) 
     results = {name: result for name, (_, result) in state.health.resources.items()}
     names = {True: "running", False: "interrupted"}
     runs: list[Run] = [
-        replace(each, outcome=each.outcome or names[each.run_id in state.running])
+        replace(each, outcome=each.outcome or names[each.run_id == state.running])
         for each in state.health.runs[:RUNS_SHOWN]
     ]
     resources = _read_resources(warehouse, state)
-    left = _estimate_left(state, resources)
+    waiting = [each for each in resources if each.pending or each.is_listing]
     rows = []
     for each in resources:
         last, oldest = results.get(each.resource), each.oldest_read_at
@@ -220,8 +219,10 @@ def _print_state(terminal: Terminal, warehouse: Warehouse, state: AccountState) 
     published = _print_published(terminal, warehouse, state.now)
     for line in _quota_lines(state):
         terminal.print_line(line)
-    if left is not None:
-        terminal.say(str(left) if state.holder is not None else f"{left} Run 'connector pull'.")
+    left = sum(each.pending for each in waiting)
+    if waiting:
+        text = describe_left(left, is_known=not any(each.is_listing for each in waiting))
+        terminal.say(text if state.holder is not None else f"{text} Run 'connector pull'.")
     if missing := [each.resource for each in resources if each.resource not in results]:
         terminal.say(f"Never pulled: {', '.join(missing)}.")
     return {
@@ -231,7 +232,7 @@ def _print_state(terminal: Terminal, warehouse: Warehouse, state: AccountState) 
             e.resource: {**asdict(e), "last": results.get(e.resource)} for e in resources
         },
         "runs": runs,
-        "left": left,
+        "left": left if waiting else None,
         "running": None if state.holder is None else asdict(state.holder),
         **({} if state.quota is None else _quota_json(state.quota)),
     }
@@ -262,16 +263,6 @@ def _read_resources(warehouse: Warehouse, state: AccountState) -> tuple[Resource
         before = known.get(name, ResourceState(name, 0, None, None, 0))
         known[name] = replace(before, live=live, pending=pending)
     return tuple(known[name] for name in CATALOG if name in known)
-
-
-def _estimate_left(state: AccountState, resources: Sequence[ResourceState]) -> Backlog | None:
-    """Return the records still to be read; None if all are read."""
-    waiting = [each for each in resources if each.pending or each.is_listing]
-    return estimate_backlog(
-        [UnreadCounts(each.pending, each.live, each.proven_at is not None) for each in waiting],
-        month_limit=None if state.quota is None else state.quota.month.limit,
-        is_known=not any(each.is_listing for each in waiting),
-    )
 
 
 def _print_published(terminal: Terminal, warehouse: Warehouse, now: datetime) -> dict[str, Any]:

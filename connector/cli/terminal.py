@@ -404,6 +404,11 @@ def describe_cost(requests: int, seconds: float) -> str:
     return f"{count_noun(requests, 'request')} in {seconds:,.1f} s"
 
 
+def describe_left(records: int, *, is_known: bool) -> str:
+    """Return a sentence on the records that a pull has not read yet."""
+    return f"Left to read: {'' if is_known else 'at least '}{count_noun(records, 'record')}."
+
+
 def describe_age(age: timedelta) -> str:
     """Return a length of time in its largest unit, as in "3 h"."""
     seconds = max(0.0, age.total_seconds())

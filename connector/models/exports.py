@@ -25,15 +25,8 @@ from connector.atomic_files import sync_folder, write_atomically
 from connector.errors import CHOOSE_PATH, Misused, UnknownName, WarehouseError
 from connector.settings import load_settings
 from connector.spreadsheet.workbooks import create_workbook, is_too_long, write_by_number
-from connector.warehouse.file import convert_errors, open_read_only, quoted
-from connector.warehouse.user_query import (
-    list_tables,
-    read_table,
-    require_published,
-    tables_in,
-    to_arrow,
-    write_parquet,
-)
+from connector.warehouse.file import convert_errors, literal, open_read_only, quoted
+from connector.warehouse.user_query import list_tables, require_published, tables_in, to_arrow
 from connector.warehouse.warehouse import Warehouse
 
 # -- Queries ---------------------------------------------------------------------------------------
@@ -56,7 +49,10 @@ def read(table: str, *, account: str | None = None) -> duckdb.DuckDBPyRelation:
         WarehouseError: There is no published file.
         SettingsError: A setting is invalid.
     """
-    return _to_relation(read_table(_find_published_file(account), table))
+    file = _find_published_file(account)
+    if table not in (known := list_tables(file)):
+        raise UnknownName("table of the published file", table, known)
+    return _to_relation(to_arrow(file, f"SELECT * FROM {quoted(table)}"))
 
 
 def sql(query: str, *, account: str | None = None) -> duckdb.DuckDBPyRelation:
@@ -130,7 +126,11 @@ def _write_tables(file: Path, folder: Path, tables: Sequence[str]) -> None:
     targets = {table: folder / path for table, path in paths.items()}
     for each in {target.parent for target in targets.values()}:
         each.mkdir(mode=0o700)
-    write_parquet(file, targets)
+    with open_read_only(file) as connection:
+        for table, path in targets.items():
+            rows = f"(SELECT * FROM {quoted(table)})"
+            to = f"{literal(str(path))} (FORMAT parquet, COMPRESSION zstd)"
+            connection.execute(f"COPY {rows} TO {to}")
     manifest = json.dumps({"tables": paths}, indent=2)
     (folder / MANIFEST).write_text(manifest + "\n", encoding="utf-8")
     for path in (folder / MANIFEST, *targets.values()):

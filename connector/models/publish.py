@@ -201,20 +201,17 @@ class _Publishing:
     def _add_results(self, built: BuildResult, unfilled: Mapping[str, int]) -> None:
         """Add the results to the record. Values missing in `unfilled` seeds are not wrong rows."""
         waiting = {AUDIT: sum(unfilled.values())}
-        wrong = [
-            (each.check.name, each.failing - waiting.get(each.check.name, 0), each.examples)
+        failed = [
+            each.check.name
             for each in (*built.blocking, *built.warnings)
+            if each.failing > waiting.get(each.check.name, 0)
         ]
-        failed = [each for each in wrong if each[1] > 0]
         self._row = replace(
             self._row,
             models=len(built.models),
             checks=len(built.checks),
-            failed_checks=tuple(name for name, _, _ in failed),
-            failed_rows=tuple(rows for _, rows, _ in failed),
-            failed_samples=tuple((*examples, None)[0] for _, _, examples in failed),
+            failed_checks=tuple(failed),
             unfilled_seeds=tuple(unfilled),
-            unfilled_rows=tuple(unfilled.values()),
         )
 
     def _end(self, outcome: str, **more: Any) -> None:

@@ -264,7 +264,7 @@ def write_identity(database: Database, warehouse: Warehouse, identity: Identity)
     current = replace(identity, written_by=program_version())
     # The state first: a state with an identity and a new work file is no loss.
     if state_runs.read_identity(database) != current:
-        state_runs.write_identity(database, current)
+        database.note("identity", current)
     if warehouse.exists and warehouse.read(queries.read_identity) != astuple(current):
         warehouse.write(queries.write_identity, astuple(current))
     return current

@@ -132,7 +132,7 @@ async def pull(
     async with opening as context:
         run_id = context.run.run_id
         publishing = partial(publish, settings, run_id=run_id, watch=building, now=now)
-        run = PullRun(context, options, wanted, settings.monthly_requests)
+        run = PullRun(context, options, wanted)
         return await run.run(names, publishing if publishes else None)
 
 
@@ -166,19 +166,12 @@ class PullRun:
     """One run that pulls several resources and publishes."""
 
     def __init__(
-        self,
-        context: RunContext,
-        options: PullOptions,
-        ids: Mapping[str, tuple[str, ...]],
-        monthly_requests: int | None,
+        self, context: RunContext, options: PullOptions, ids: Mapping[str, tuple[str, ...]]
     ) -> None:
         self._context, self._options, self._ids = context, options, ids
-        self._monthly_requests = monthly_requests
         self._scrubs: dict[str, int] = {}
         self._live_before: dict[str, int] = {}
         self._started = time.monotonic()
-        self._before = replace(context.tally)
-        """Counts before the current resource."""
         self._anomalies: dict[str, tuple[Event, ...]] = {}
         self._was_readable = False
         """True if the address gave readable responses in an earlier run."""
@@ -229,7 +222,7 @@ class PullRun:
         self, names: tuple[str, ...]
     ) -> tuple[dict[str, ResourceRun], RunOutcome, ConnectorError | None]:
         """Pull the resources. Return their results, and the run's outcome and error."""
-        context, tally = self._context, self._context.tally
+        context = self._context
         results: dict[str, ResourceRun] = {}
         first: ConnectorError | None = None
         fatal: ConnectorError | None = None
@@ -239,7 +232,6 @@ class PullRun:
         self._scrubs = _split_by_size(self._options.verification_requests, self._live_before)
         for name in _least_recently_verified_first(names, states):
             context.watch(Progress(name))
-            self._before = replace(tally)
             if fatal is None:
                 results[name], error = await self._pull_resource(name)
                 # A missing scope is an error of its resource; other errors of this kind end the
@@ -416,11 +408,7 @@ class PullRun:
             bookmark_after=before,
             error_code=error.code if error else tally.code,
             message=str(error) if error else tally.reason,
-            sweeps=spent.by_purpose[name, "sweep"],
             scrubs=spent.by_purpose[name, "scrub"],
-            waited_seconds=spent.waited_seconds - self._before.waited_seconds,
-            rate_limited=spent.rate_limited - self._before.rate_limited,
-            month_share=self._share_of_month(spent.requests_of(name)),
         )
         try:
             state = self._state(name)
@@ -513,17 +501,12 @@ class PullRun:
             rate_limited=tally.rate_limited,
             error_code=fatal.code if fatal else None,
             message="; ".join(messages) or None,
-            month_share=self._share_of_month(tally.requests),
         )
         try:
             self._context.runs.end(ended)
         except WarehouseError as error:
             return "failed", fatal or error
         return outcome, fatal
-
-    def _share_of_month(self, requests: int) -> float | None:
-        """Return the requests as a share of the monthly quota; None if the quota is unknown."""
-        return requests / self._monthly_requests if self._monthly_requests else None
 
 
 def _run_outcome(results: dict[str, ResourceRun], fatal: ConnectorError | None) -> RunOutcome:

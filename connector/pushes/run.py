@@ -27,9 +27,18 @@ from connector.pushes.session import Postponed, Session, Sleep
 from connector.settings import Settings
 from connector.state.journal import Batch, Plan
 from connector.state.quota import format_moment
-from connector.state.row import GOOD, Policy, Problem, Row, RowKey, fold, settle_seconds, subject
+from connector.state.row import (
+    GOOD,
+    SETTLE_SECONDS_MIN,
+    Policy,
+    Problem,
+    Row,
+    RowKey,
+    fold,
+    subject,
+)
 from connector.state.runs import latest_restore
-from connector.warehouse.queries import resource_state
+from connector.warehouse.queries import bookmark_runs, resource_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +151,7 @@ async def send(
         deadline = context.client.limits.deadline_seconds
         policy = replace(
             policy,
-            settle_seconds=max(policy.settle_seconds, settle_seconds(deadline)),
+            settle_seconds=max(policy.settle_seconds, 2 * deadline, SETTLE_SECONDS_MIN),
             lateness_seconds=max(policy.lateness_seconds, context.lateness_seconds),
         )
         known = await asyncio.to_thread(_recently_created, session, plan)
@@ -411,6 +420,13 @@ def _check_pulled_since_restore(context: RunContext, resource: str) -> None:
     The state lacks the pushes since its backup: their rows could be created a second time. After a
     pull their records are loaded, and the rows are duplicates.
     """
+    runs = context.database.rows("SELECT run_id FROM runs")
+    if context.warehouse.read(bookmark_runs, resource) - {run_id for (run_id,) in runs}:
+        raise ConnectorError(
+            f"{context.database.path} is older than the records of {resource}, so that it was put"
+            " back from a copy. A push could create rows a second time",
+            code="restored_unpulled",
+        )
     restored = latest_restore(context.database)
     if restored is None:
         return

@@ -6,6 +6,7 @@ A reader returns the JSON value for a request body, or raises `CellError` with a
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -61,8 +62,6 @@ def cell_reader(column: TargetColumn, mode: Mode, options: CellOptions = AS_WRIT
         reader = _choice_reader(column.field.values, column.accepted_values(mode))
     else:
         reader = _reader_by_kind(column, options)
-    if column.is_multiple:
-        reader = CellReader(partial(_read_several, reader.text), reader.typed)
     visible = CellReader(_reader_of_shown_text(reader.text, column), reader.typed)
     return _mapping_reader(reader, visible, options.values) if options.values else visible
 
@@ -70,7 +69,9 @@ def cell_reader(column: TargetColumn, mode: Mode, options: CellOptions = AS_WRIT
 _IS_AS_SEEN = re.compile(r"[ !#-%(-+\--<>@-[\]-~]{7,}").fullmatch
 """Return a match unless the text has a letter or sign that may look different from its code."""
 
-_NO_NAME = frozenset(each for each in words.DEGREES if len(each) > 2) - {"ing", "llm", "snr"}
+_NO_NAME = {*words.TITLES, *(each for each in words.DEGREES if len(each) > 2)}
+# These are names of people, too.
+_NO_NAME -= {"beng", "dame", "her", "herr", "ing", "llm", "med", "meng", "rev", "sir", "snr"}
 _NOT_APPLICABLE = frozenset(("na", "n a"))
 
 
@@ -120,17 +121,23 @@ def _reader_of_shown_text(read: ReadText, column: TargetColumn) -> ReadText:
 
 
 def _read_name(read: ReadText, text: str) -> Any:
-    """Return a first or last name. Raises `CellError` for a text without letters, or a title."""
-    if text.isalpha() and text.casefold() not in _NO_NAME:
+    """Return a first or last name, with a warning for a title, a degree or a sign in it.
+
+    Raises `CellError` for a text that has nothing else.
+    """
+    if (text.isalpha() and text.casefold() not in _NO_NAME) or words.means_nothing(text):
         return read(text)
-    bare = {
-        re.sub(r"\W", "", each) for each in words.without_accents(text).replace("/", "").split()
-    }
-    if not any(map(str.isalpha, text)) and not words.means_nothing(text):
+    if not any(map(str.isalpha, text)):
         raise CellError("name_unclear", "The value is no name.")
-    if bare <= _NO_NAME:
+    bare = [
+        re.sub(r"\W", "", each) for each in words.without_accents(text).replace("/", "").split()
+    ]
+    found = _NO_NAME.intersection(bare)
+    if found >= {*bare}:
         raise CellError("name_unclear", "The value is a title or a degree, not a name.")
-    return read(text)
+    has_sign = any(unicodedata.category(each) in ("So", "Sm") for each in text)
+    is_odd = has_sign or found - {"iii", "jnr"}
+    return with_note(read(text), "odd_name") if is_odd else read(text)
 
 
 def _reader_by_kind(column: TargetColumn, options: CellOptions) -> CellReader:
@@ -180,7 +187,7 @@ def _string_reader(column: TargetColumn, options: CellOptions) -> CellReader:
     if column.is_phone:
         return _reader_from_text(texts.phone_reader(options.region), True, options)
     typed = texts.typed_text(column.keeps_digits, options.whole_numbers)
-    return CellReader(texts.read_exact_text if column.keeps_digits else texts.read_text, typed)
+    return CellReader(texts.read_code if column.keeps_digits else texts.read_text, typed)
 
 
 def _reader_from_text(read: ReadText, keeps_digits: bool, options: CellOptions) -> CellReader:
@@ -189,13 +196,8 @@ def _reader_from_text(read: ReadText, keeps_digits: bool, options: CellOptions) 
     return CellReader(read, lambda cell: read(typed(cell)))
 
 
-def _read_reference(text: str) -> str:
-    return texts.FORMATS["email"](text) if "@" in text else texts.read_exact_text(text)
-
-
-def _read_several(read_one: ReadText, text: str) -> list[str]:
-    parts = [part.strip() for part in re.split(r"[;\n]", text)]
-    return list(dict.fromkeys(read_one(part) for part in parts if part))
+def _read_reference(text: str) -> Any:
+    return texts.FORMATS["email"](text) if "@" in text else texts.read_code(text)
 
 
 def _mapping_reader(

@@ -22,13 +22,7 @@ from connector.spreadsheet.records import (
     with_article,
 )
 from connector.spreadsheet.row_reader import CheckedRow, ColumnMeanings, RowReader
-from connector.spreadsheet.targets import (
-    CONTENT_PREFIX,
-    Lookups,
-    PushTarget,
-    comparison_text,
-    natural_key,
-)
+from connector.spreadsheet.targets import Lookups, PushTarget, comparison_text, natural_key
 from connector.state.row import LandedRecord, Row
 
 BATCH_ROWS = 1_000
@@ -141,7 +135,6 @@ class _RowChecker:
             return
         if not is_update:
             row.warnings = row.remarks = ()
-        # Only changed `fields` of a content item: the push merges them into the current ones.
         row.task = self._task(row, new, natural_key(self._resource, record), base=base)
 
     def _task(
@@ -153,18 +146,16 @@ class _RowChecker:
         then: Mapping[str, Any] | None = None,
         base: Mapping[str, Any] | None = None,
     ) -> Row:
-        parent, record_id = self._target.parent, row.record_id
-        bodies = [_as_body(each) if parent else each for each in (values, base or {})]
         return Row(
             row.row.number,
             self._resource,
             row.operation,
-            parent,
-            fields=bodies[0],
+            self._target.parent,
+            fields=values,
             then=then or {},
-            base=bodies[1],
+            base=base or {},
             identity=identity,
-            record_id=None if row.operation == "create" else record_id,
+            record_id=None if row.operation == "create" else row.record_id,
         )
 
     # -- duplicates -------------------------------------------------------------------------------
@@ -225,18 +216,6 @@ class _RowChecker:
 def _claim(key: Mapping[str, object]) -> str:
     """Return a text that is equal for keys of the same fields with the same meaning."""
     return "\x1f".join([",".join(key), *map(comparison_text, key.values())])
-
-
-def _as_body(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values in the shape of a body: fields of a content type below `fields`."""
-    body: dict[str, Any] = {}
-    for key, value in values.items():
-        below, is_content, name = key.partition(CONTENT_PREFIX)
-        if is_content and not below:
-            body.setdefault(CONTENT_PREFIX.removesuffix("."), {})[name] = value
-        else:
-            body[key] = value
-    return body
 
 
 # -- Rules of the API ------------------------------------------------------------------------------
@@ -404,6 +383,4 @@ class _Rules:
 def _accepts_value(field_input: FieldInput, value: Any) -> bool:
     if not field_input.accepted or field_input.values is None:
         return field_input.accepted
-    if isinstance(value, list):
-        return {*value} <= {*field_input.values}
     return value in field_input.values

@@ -151,10 +151,13 @@ def _find_date(
     if found is None:
         form = f", or in the form {ORDERS[order]}" if order else ""
         raise CellError("date_format", fix=f"Enter {allowed}{form}.")
-    day, *others = dict.fromkeys(found.dates.values())
-    if order and order in found.dates:
-        day = found.dates[order]
-    elif order in ("dmy", "mdy") and {"dmy", "mdy"} & {*found.dates}:
+    dates = found.dates
+    if found.is_short:
+        dates = {k: _with_century(v, is_birth=column.is_birth) for k, v in dates.items()}
+    day, *others = dict.fromkeys(dates.values())
+    if order and order in dates:
+        day = dates[order]
+    elif order in ("dmy", "mdy") and {"dmy", "mdy"} & {*dates}:
         message = f"The value is not a date in the order {ORDERS[order]}."
         raise CellError("date_format", message, fix=f"Enter {allowed}.")
     elif others:
@@ -163,7 +166,6 @@ def _find_date(
         raise CellError("ambiguous_date", message, fix=fix)
     notes: _Notes = ()
     if found.is_short:
-        day = _with_century(day, is_birth=column.is_birth)
         notes = (("age_assumed", f"The value is read as {day:%-d %B %Y}."),)
     if found.weekday not in (None, day.weekday()):
         message = f"{day:%-d %B %Y} is a {day:%A}, but the value has another day of the week."

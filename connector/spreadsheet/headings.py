@@ -79,7 +79,7 @@ def headings_of_one_line() -> Mapping[str, bool]:
 
 
 @cache
-def _known_headings() -> frozenset[str]:
+def known_headings() -> frozenset[str]:
     """Return the normalized headings of fields, references, and usual ones without a field."""
     found = {*headings_of_one_line(), *OTHER_HEADINGS}
     for declared in CATALOG.values():
@@ -90,11 +90,7 @@ def _known_headings() -> frozenset[str]:
 
 def _count_known(cells: Iterable[str]) -> int:
     return len(
-        {
-            normalized_heading(each)
-            for each in cells
-            if normalized_heading(each) in _known_headings()
-        }
+        {normalized_heading(each) for each in cells if normalized_heading(each) in known_headings()}
         - {""}
     )
 

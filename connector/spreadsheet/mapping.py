@@ -14,11 +14,12 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, Literal
 
+from connector.catalog import CATALOG
 from connector.catalog.aliases import EXPORTS
 from connector.catalog.field import AtLeastOneOf
 from connector.errors import Misused, UnknownName
 from connector.spreadsheet.cells import cell_reader
-from connector.spreadsheet.headings import heading_words, normalized_heading
+from connector.spreadsheet.headings import heading_words, known_headings, normalized_heading
 from connector.spreadsheet.mapping_file import SavedMap, toml_key
 from connector.spreadsheet.problems import CellError, ValueWithNotes
 from connector.spreadsheet.targets import AS_WRITTEN, CellOptions, PushTarget, TargetColumn
@@ -97,8 +98,8 @@ class ColumnMap:
         return next(found, None)
 
     def display_name(self, key: str) -> str:
-        """Return the heading of the column that fills the field, or the field's name in words."""
-        return self.heading_of(key) or key.replace("_", " ")
+        """Return the heading of the column that fills the field, or the field's label."""
+        return self.heading_of(key) or CATALOG[self.resource].fields[key].label
 
 
 def map_headings(
@@ -250,7 +251,7 @@ class _HeadingMatcher:
 
 def _column_named(target: PushTarget, name: str, place: str) -> TargetColumn:
     for column in target.columns:
-        if column.name == name or (column.is_content and column.key == name):
+        if column.name == name:
             return column
     allowed = [each.name for each in target.columns]
     raise UnknownName(f"field of {target.resource.name} for {place}", name, allowed)
@@ -337,6 +338,9 @@ def _suggestions(heading: str, target: PushTarget) -> Iterator[str]:
     """Yield names of fields that the heading may mean, the likeliest first."""
     there = {each.name for each in target.columns}
     yield from (each for each in SUGGESTED.get(normalized_heading(heading), ()) if each in there)
+    if normalized_heading(heading) in known_headings():
+        # A heading of another resource is no typing error.
+        return
     words = " ".join(heading_words(heading))
     for column in target.columns:
         names = (column.name, *column.labels, *column.aliases)

@@ -53,7 +53,7 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 ).fullmatch
 _SCIENTIFIC = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?[eE][+-]?[0-9]+").fullmatch
-_LONG_FRACTION = re.compile(r"[0-9]+[.,][0-9]{4,}").fullmatch
+has_odd_comma = re.compile(r"[0-9]+,[0-9]{4,}").fullmatch
 _IS_RATE = re.compile(r"/|\b(?:per|pro|par|por|al?|à|p\.)\b", re.IGNORECASE).search
 
 
@@ -148,7 +148,7 @@ def _choose_value(text: str, found: NumberMeanings, options: CellOptions) -> int
         fix = f"Enter {whole} if that is right, or choose the decimal separator of the column."
         raise CellError("ambiguous_number", f"The value can be {shown}.", fix=fix)
     is_chosen = decimal == "," and not options.is_decimal_assumed
-    if "." not in values and _LONG_FRACTION(text) and not is_chosen:
+    if "." not in values and has_odd_comma(text) and not is_chosen:
         raise CellError("not_a_number", "The value has a comma at an unusual place.")
     return value
 
@@ -186,7 +186,7 @@ def _check(value: float, unit: str, column: TargetColumn) -> Any:
     """Return the number, an `Amount`, or a number with a warning. Raises `CellError`."""
     if is_too_large(value):
         raise CellError("too_large")
-    if value < 0 and not column.is_content:
+    if value < 0:
         raise CellError("negative")
     if column.is_whole and value != value // 1:
         raise CellError("not_whole")

@@ -242,5 +242,5 @@ def visible_text(cell: Cell) -> str:
 
 def character_name(character: str) -> str:
     """Return the name and number of an invisible character."""
-    name = unicodedata.name(character, "control character").lower()
-    return f"{name} (U+{ord(character):04X})"
+    name = unicodedata.name(character, "line break" if character in "\r\n" else "control character")
+    return f"{name.lower()} (U+{ord(character):04X})"

@@ -8,24 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import islice
 from typing import Any
 
 from connector.catalog import CATALOG
-from connector.catalog.field_comparison import is_same_value, values_by_key
+from connector.catalog.field_comparison import is_same_value
 from connector.spreadsheet.cells import ChosenText
 from connector.spreadsheet.mapping import ColumnMap
 from connector.spreadsheet.problems import Cell, text_of
 from connector.spreadsheet.row_reader import CheckedRow
-from connector.spreadsheet.targets import (
-    CONTENT_PREFIX,
-    UNLISTED,
-    Lookups,
-    PushTarget,
-    Reference,
-    TargetColumn,
-    comparison_text,
-)
+from connector.spreadsheet.targets import UNLISTED, Lookups, PushTarget, Reference, comparison_text
 from connector.spreadsheet.words import LEGAL_FORMS, is_typing_error, normalized_words
 from connector.state.row import LandedRecord
 
@@ -60,6 +51,7 @@ class ReferenceResolver:
         targets = columns.targets.items()
         self._references = {key: each.reference for key, each in targets if each.reference}
         self._indexes: dict[tuple[str, ...], dict[str, list[str]]] = {}
+        self._spellings: dict[str, str] = {}
         self._found = cache(self._find)
 
     def resolve(self, row: CheckedRow) -> None:
@@ -73,8 +65,7 @@ class ReferenceResolver:
                 row.values[key] = ids[0]
             # An id that the user chose need not be known.
             elif ids is not None and not (isinstance(text, ChosenText) and _UUID(text)):
-                refuse = self._refuse_unlisted if key in UNLISTED else self._refuse
-                refuse(row, key, reference, str(text), ids[:_FOUND_MAX])
+                self._refuse(row, key, reference, str(text), ids[:_FOUND_MAX])
 
     def _find(self, key: str, reference: Reference, text: str) -> Sequence[str] | None:
         """Return the ids of the records with this id or name; None if that cannot be checked."""
@@ -88,7 +79,7 @@ class ReferenceResolver:
             return None if not known and _UUID(text) else tuple(named)
         if not self._lookups.has_records(resource):
             # An id of a resource that was never pulled cannot be checked here; the API checks it.
-            return None if by is None else ()
+            return None if by is None and _UUID(text) else ()
         for name in filter(None, (by, "id", *CATALOG[resource].found_by)):
             if ids := self._ids_by(resource, name).get(wanted):
                 return ids
@@ -101,46 +92,38 @@ class ReferenceResolver:
         if found is None:
             found = self._indexes[resource, *fields] = {}
             for id, *parts in self._lookups.list_texts(resource, fields):
-                found.setdefault(comparison_text(" ".join(parts)), []).append(id)
+                name = comparison_text(" ".join(parts))
+                found.setdefault(name, []).append(id)
+                self._spellings[name] = " ".join(parts)
         return found
-
-    def _refuse_unlisted(
-        self, row: CheckedRow, key: str, _: Reference, text: str, ids: Sequence[str]
-    ) -> None:
-        noun, seed = UNLISTED[key], "people" if UNLISTED[key] == "user" else "lead_statuses"
-        often = sorted(self._lookups.known_ids(key), key=lambda each: -each.records)[:_KNOWN_MAX]
-        row.fail(
-            key,
-            "reference_ambiguous" if ids else "reference_unknown",
-            f"The value is the name of several {noun}s."
-            if ids
-            else f"The value is not the name or ID of a known {noun}.",
-            received=text,
-            allowed=", ".join(map(str, often)) or None,
-            fix="Enter a known name or ID, or choose one for this value in a column mapping. New"
-            f" names go into seeds/{seed}.csv.",
-        )
 
     def _refuse(
         self, row: CheckedRow, key: str, reference: Reference, text: str, ids: Sequence[str]
     ) -> None:
-        resource, by, found = reference.resource, reference.by, None
-        singular, plural = _in_words(CATALOG[resource].singular), _in_words(resource)
-        code = "reference_unknown"
-        if ids:
-            code, found = "reference_ambiguous", " ".join(ids)
-            message = f"The value names several {plural}: {self._describe(resource, ids)}."
+        resource, noun, allowed = reference.resource, UNLISTED.get(key), None
+        singular = noun or _in_words(CATALOG[resource].singular)
+        names = ", ".join(dict.fromkeys(("name", _in_words(reference.by or "name"))))
+        message = f"The value is not the {names} or ID of a known {singular}."
+        if noun:
+            often = sorted(self._lookups.known_ids(key), key=lambda each: -each.records)
+            allowed = ", ".join(map(str, often[:_KNOWN_MAX])) or None
+            fix = "Enter a known name or ID, or choose one for this value in a column mapping. New"
+            fix += f" names go into seeds/{'people' if noun == 'user' else 'lead_statuses'}.csv."
+        elif ids:
             fix = f"Enter the ID or the email address of one {singular}."
         elif not self._lookups.has_records(resource):
-            message = f"The local copy has no {plural}, so the value cannot be found."
+            message = f"The local copy has no {_in_words(resource)}, so the value cannot be found."
             fix = "Ask an administrator to update the local copy."
         else:
-            names = ", ".join(dict.fromkeys(("name", _in_words(by or "name"))))
-            message = f"The value is not the {names} or ID of a known {singular}."
-            near = self._near_names(resource, text)
-            fix = f"Did you mean {' or '.join(near)}? " if near else ""
+            near = " or ".join(self._near_names(resource, text))
+            fix = f"Did you mean {near}? " if near else ""
             fix += f"Correct the value, or import the {singular} first."
-        row.fail(key, code, message, received=text, fix=fix, found=found)
+        code, found = "reference_unknown", None
+        if ids:
+            code, found = "reference_ambiguous", " ".join(ids)
+            described = join_ids(ids) if noun else self._describe(resource, ids)
+            message = f"The value is the name of several records: {described}."
+        row.fail(key, code, message, received=text, allowed=allowed, fix=fix, found=found)
 
     def _describe(self, resource: str, ids: Sequence[str]) -> str:
         """Return the first records with the company, job and email that tell them apart."""
@@ -156,8 +139,9 @@ class ReferenceResolver:
         fields = [_PERSON] if is_person else [(by,) for by in CATALOG[resource].found_by]
         names = dict.fromkeys(name for each in fields for name in self._ids_by(resource, *each))
         wanted, bare = _bare_name(_whole_name(text)), {name: _bare_name(name) for name in names}
-        near = (n for n, each in bare.items() if each == wanted or is_typing_error(wanted, each))
-        return [*islice(near, _NEAR_MAX)]
+        near = [n for n, each in bare.items() if each == wanted or is_typing_error(wanted, each)]
+        near.sort(key=lambda name: bare[name] != wanted)
+        return [self._spellings[name] for name in near[:_NEAR_MAX]]
 
 
 _TELLING = ("current_company", "current_job_title", "company_name", "title", "location", "email")
@@ -292,17 +276,18 @@ class Comparison:
             if target.field.write_only:
                 wanted[key] = value
                 continue
-            now, is_known = _landed_value(target, row.landed)
-            if not is_known:
+            record = row.landed.record
+            # A detail may omit fields without a value.
+            if not row.landed.is_whole and key not in record:
                 message = f"The local copy does not have the whole {self._singular}, so the current"
                 row.add("record_not_read", f"{message} value is not known.", key)
                 break
-            is_kept = policy == "fill" and not _is_empty(now)
-            cell = row.row.cells[column.index] if column is not None else ""
-            if not (is_kept or _is_as_written(cell, now) or _is_equal(target, now, value)):
-                seen = row.landed.seen
-                record = row.landed if seen is None else LandedRecord(seen)
-                wanted[key], base[key] = value, _landed_value(target, record)[0]
+            now, cell = record.get(key), row.row.cells[column.index] if column is not None else ""
+            is_kept = policy == "fill" and now not in (None, "")
+            is_same = _is_as_written(cell, now) or is_same_value(target.field, value, now)
+            if not (is_kept or is_same):
+                seen = record if row.landed.seen is None else row.landed.seen
+                wanted[key], base[key] = value, seen.get(key)
         return wanted, base
 
 
@@ -310,23 +295,3 @@ def _is_as_written(cell: Cell, now: Any) -> bool:
     """Return True if the record has the cell itself, in a form that is not normalized."""
     text = text_of(cell).replace("\r\n", "\n").strip()
     return isinstance(now, str) and text == now.replace("\r\n", "\n").strip() != ""
-
-
-def _landed_value(column: TargetColumn, landed: LandedRecord) -> tuple[Any, bool]:
-    """Return the loaded value under the column's key, and True if it is known."""
-    record = landed.record
-    if column.is_content:
-        content = values_by_key(record.get(CONTENT_PREFIX.removesuffix(".")))
-        return content.get(column.key.removeprefix(CONTENT_PREFIX)), landed.is_whole
-    # A detail may omit fields without a value.
-    return record.get(column.key), landed.is_whole or column.key in record
-
-
-def _is_equal(column: TargetColumn, current: Any, wanted: Any) -> bool:
-    if current == wanted or (_is_empty(current) and _is_empty(wanted)):
-        return True
-    return is_same_value(column.field, wanted, current)
-
-
-def _is_empty(value: Any) -> bool:
-    return value is None or value in ("", [])

@@ -28,7 +28,7 @@ from connector.state.row import Outcome, Problem, Row
 
 # -- Summary ---------------------------------------------------------------------------------------
 
-_EXAMPLES_MAX, _ANSWERS_MAX, _GROUPS_MAX = 3, 20, 500
+_EXAMPLES_MAX, _ANSWERS_MAX = 3, 20
 _CELLS_CHARACTERS_MAX = 10_000
 GroupKey = tuple[str, str | None]
 """Code and column of a problem."""
@@ -124,9 +124,8 @@ class Summary:
         self.codes.update(each.code for each in result.problems)
         for groups, found in ((self.warnings, warnings), (self.problems, result.problems)):
             for each in found:
-                key = each.code, each.column
-                if key in groups or len(groups) < _GROUPS_MAX:
-                    groups.setdefault(key, ProblemGroup(each)).add(result.number, each)
+                group = groups.setdefault((each.code, each.column), ProblemGroup(each))
+                group.add(result.number, each)
 
 
 # -- Cells -----------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from connector.spreadsheet.cells import cell_reader
 from connector.spreadsheet.dates import ORDERS, date_meanings
 from connector.spreadsheet.headings import normalized_heading
 from connector.spreadsheet.mapping import WHOLE_NAME, ColumnMap, MappedColumn
-from connector.spreadsheet.numbers import number_meanings, unit_of
+from connector.spreadsheet.numbers import has_odd_comma, number_meanings, unit_of
 from connector.spreadsheet.problems import (
     REMARKS,
     Amount,
@@ -50,7 +50,7 @@ def _values_by_reading(text: str, *, is_date: bool) -> Mapping[str, Any]:
     """Return the values that a text can mean, by date order (`dmy`, `mdy`) or decimal separator."""
     if not is_date:
         number = number_meanings(text)
-        return number.values if number is not None else {}
+        return {} if number is None or has_odd_comma(text) else number.values
     try:
         day = date_meanings(text)
     except CellError:
@@ -245,11 +245,14 @@ def describe_remarks(rows: Iterable[CheckedRow]) -> Iterator[str]:
     by_code: dict[str, list[Problem]] = {}
     for remark in (each for row in rows for each in row.remarks):
         by_code.setdefault(remark.code, []).append(remark)
-    for found in by_code.values():
+    for code, found in by_code.items():
         columns = dict.fromkeys(each.column or "" for each in found)
         noun = "Column" if len(columns) == 1 else "Columns"
         cells = count_noun(len(found), "cell")
-        yield f"{noun} {', '.join(map(repr, columns))}, {cells}: {found[0].text}"
+        others = [*dict.fromkeys(f'"{each.received}"' for each in found)][1:]
+        # The user sees every word that is dropped.
+        more = f" So are {', '.join(others)}." if others and code == "says_nothing" else ""
+        yield f"{noun} {', '.join(map(repr, columns))}, {cells}: {found[0].text}{more}"
 
 
 _CELLS_REMEMBERED = 1_000
@@ -366,11 +369,11 @@ class RowReader:
         if place is None:
             checked.warn("currency_left_out" if code == home else "other_currency", None, key, cell)
             return
-        name, currency = place.replace("_", " "), checked.values.get(place)
+        name, currency = self._map.display_name(place), checked.values.get(place)
         if currency is None and code.isalpha() and place not in checked.failed_keys:
             checked.values[place] = code
             if code != home:
-                checked.warn("currency_taken", f"The {name} is imported as {code}.", key, cell)
+                checked.warn("currency_taken", f"{name} is imported as {code}.", key, cell)
         elif currency is None and amount is not None:
             fix = f'Enter the currency code in a column "{name}".'
             checked.fail(key, "currency_sign", received=cell, fix=fix)
@@ -379,7 +382,7 @@ class RowReader:
             and currency != code
             and not (unit == "$" and str(currency) in _DOLLARS)
         ):
-            message = f"The value is in {unit}, but {self._map.display_name(place)} is {currency}."
+            message = f"The value is in {unit}, but {name} is {currency}."
             checked.fail(key, "currency_differs", message, received=text_of(amount))
 
     def _apply_time_zone(self, checked: CheckedRow) -> None:

@@ -1,20 +1,18 @@
 """Targets of columns: the positions in a request body that a column of a file can fill.
 
-These are a resource's own fields, other ways to name a reference (`company_name` for `company_id`),
-and the fields of a content type. Mapping, reading, checking and templates use them.
+These are a resource's own fields, and other ways to name a reference (`company_name` for
+`company_id`). Mapping, reading, checking and templates use them.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, get_args
 
 from connector.catalog import CATALOG, REFERENCES, declaration
 from connector.catalog.content import ContentTypeField
-from connector.catalog.field import OPTIONAL, Field, FieldInput, Format, Kind
+from connector.catalog.field import Field, Kind
 from connector.catalog.field_comparison import normalize_text
 from connector.catalog.resource import Declaration
 from connector.errors import Misused, UnknownName
@@ -73,24 +71,6 @@ def comparison_text(value: Any) -> str:
 # -- Target columns --------------------------------------------------------------------------------
 
 
-CONTENT_PREFIX = "fields."
-"""Prefix of a content type's own keys: an item has their values below `fields` (API 2.7)."""
-
-_CONTENT_KINDS: dict[str, tuple[Kind, Format | None]] = {
-    "number": (Kind.NUMBER, None),
-    "date": (Kind.DATE, None),
-    "datetime": (Kind.DATETIME, None),
-    "boolean": (Kind.BOOL, None),
-    "image": (Kind.STRING, "url"),
-    "file": (Kind.STRING, "url"),
-    "url": (Kind.STRING, "url"),
-    "email": (Kind.STRING, "email"),
-}
-"""Kind and format of each `field_type`; other types contain text (API 2.6)."""
-
-_MANY_LINES = frozenset((None, "textarea", "rich_text"))
-"""Values of `field_type` whose text may have several lines."""
-
 UNLISTED: Mapping[str, str] = {
     "assigned_to": "user",
     "account_manager_id": "user",
@@ -112,9 +92,8 @@ class TargetColumn:
     """Field of a request body that a column of the file can fill, and how its cells name it.
 
     Attributes:
-        key: Name of the field in the body, with the prefix `fields.` for fields of a content type.
-        labels: Other names of the field in this workspace; `aliases` are those everywhere.
-        is_multiple: True if a cell has several values.
+        key: Name of the field in the body.
+        labels: The field's name for British readers; `aliases` are other names.
         keeps_digits: True if leading zeros and a plus belong to the value, as in telephone numbers.
     """
 
@@ -124,13 +103,7 @@ class TargetColumn:
     reference: Reference | None = None
     labels: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
-    is_multiple: bool = False
     keeps_digits: bool = False
-
-    @property
-    def is_content(self) -> bool:
-        """True for fields of a content type, and not of every item."""
-        return self.key.startswith(CONTENT_PREFIX)
 
     @property
     def referred_resource(self) -> str | None:
@@ -191,13 +164,8 @@ _PHONE_WORDS = frozenset(("phone", "mobile"))
 _KEEPING_WORDS = _PHONE_WORDS | {"code", "postcode", "number"}
 
 
-def target_columns(
-    declared: Declaration, mode: Mode, content_fields: Sequence[ContentTypeField] = ()
-) -> tuple[TargetColumn, ...]:
-    """Return every target column of this mode, in the order of the declaration.
-
-    `content_fields` are the fields of the content type, if the resource has one.
-    """
+def target_columns(declared: Declaration, mode: Mode) -> tuple[TargetColumn, ...]:
+    """Return every target column of this mode, in the order of the declaration."""
     columns: list[TargetColumn] = []
     if mode in ("update", "convert"):
         aliases, field = declared.aliases["id"], declared.fields["id"]
@@ -209,8 +177,6 @@ def target_columns(
         if is_taken and each.kind not in (Kind.OBJECT, Kind.ARRAY):
             column = _target_column(declared, each)
             columns += [column, *_reference_columns(declared, column)]
-    names = {each.name for each in columns}
-    columns += [_content_column(each, names) for each in content_fields if each.field_key]
     return tuple(columns)
 
 
@@ -236,47 +202,6 @@ def _reference_columns(declared: Declaration, column: TargetColumn) -> Iterator[
         if name not in declared.fields:
             reference = Reference(str(resource), by)
             yield replace(column, name=name, reference=reference, labels=(), aliases=aliases)
-
-
-def _content_column(declared: ContentTypeField, names: set[str]) -> TargetColumn:
-    """Return the column for a field of a content type; its name is prefixed if `names` has it."""
-    key, kind_name = str(declared.field_key), declared.field_type
-    kind, format = _CONTENT_KINDS.get(kind_name or "", (Kind.STRING, None))
-    values = _choices_of(declared)
-    create = FieldInput(required=bool(declared.is_required), values=values or None)
-    field = Field(
-        name=key,
-        kind=kind,
-        about=str(declared.help_text or declared.name or key),
-        nullable=not declared.is_required,
-        values=values,
-        create=create,
-        update=OPTIONAL,
-        format=format,
-        personal="text",
-        lines="many" if kind_name in _MANY_LINES else "one",
-    )
-    path = f"{CONTENT_PREFIX}{key}"
-    return TargetColumn(
-        name=path if key in names else key,
-        key=path,
-        field=field,
-        labels=(declared.name,) if declared.name else (),
-        is_multiple=kind_name == "multi_select",
-        keeps_digits=kind_name == "phone",
-    )
-
-
-def _choices_of(declared: ContentTypeField) -> tuple[str, ...]:
-    """Return the choices of a select; empty for other fields, and if `config` is unexpected."""
-    if declared.field_type not in ("select", "multi_select"):
-        return ()
-    # The API does not document `config` (API 2.6).
-    with suppress(ValueError, TypeError, KeyError):
-        options = json.loads(declared.config or "{}")["options"]
-        texts = options if isinstance(options, list) else ()
-        return tuple(dict.fromkeys(each for each in texts if isinstance(each, str)))
-    return ()
 
 
 # -- Options of columns ---------------------------------------------------------------------------
@@ -364,7 +289,7 @@ def push_target(
                 f"{message}: the API has no {operation} for {them}",
                 action="Choose another resource or mode; 'convert' is for leads.",
             )
-    columns = target_columns(declared, mode, _content_fields(declared, parent, lookups))
+    _check_content_type(declared, parent, mode, lookups)
     if mode == "upsert" and not match:
         message = "--mode upsert needs a field that identifies records"
         raise Misused(message, action="Add --match FIELD, for example --match email.")
@@ -377,24 +302,33 @@ def push_target(
         action = "Use a text that no other cell contains, for example --clear NULL."
         raise Misused("--clear is blank, but blank cells do not change fields", action=action)
     cleared = None if clear is None else clear.strip()
-    return PushTarget(declared, mode, tuple(dict.fromkeys(match)), cleared, parent, columns)
+    return PushTarget(
+        declared, mode, tuple(dict.fromkeys(match)), cleared, parent, target_columns(declared, mode)
+    )
 
 
-def _content_fields(
-    declared: Declaration, parent: str | None, lookups: Lookups
-) -> Sequence[ContentTypeField]:
-    """Return the fields of the content type `parent`; empty without content types."""
+def _check_content_type(
+    declared: Declaration, parent: str | None, mode: Mode, lookups: Lookups
+) -> None:
+    """Raise `Misused` for a missing, superfluous or unknown content type.
+
+    Fields of the type are not imported, so the items of a type that requires one are not created.
+    """
     if declared.parent is None:
         if parent is not None:
             raise Misused(f"--type cannot be used with {declared.name}", action="Leave it out.")
-        return ()
+        return
     if parent is None:
         raise Misused(f"{declared.name} need a content type", action="Add --type SLUG.")
     fields = lookups.content_fields(parent)
     if fields is None:
         action = "Check the slug, or run 'connector pull content_types' and try again."
         raise Misused(f"no content type {parent!r} has been pulled", action=action)
-    return fields
+    required = [str(each.name) for each in fields if each.is_required and not each.is_title_field]
+    if required and mode != "update":
+        message = f"new items of {parent!r} need values that cannot be imported"
+        action = "Create the items on the platform."
+        raise Misused(f"{message}: {', '.join(required)}", action=action)
 
 
 def _check_match_field(declared: Declaration, name: str) -> None:

@@ -10,13 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from connector.errors import SpreadsheetError
-from connector.log import UNSAFE
-from connector.spreadsheet.headings import name_columns
 from connector.spreadsheet.report import open_new_file, write_delimited
 from connector.spreadsheet.table import WORKBOOK_SUFFIX
 from connector.spreadsheet.targets import PushTarget, TargetColumn
-from connector.spreadsheet.texts import is_hazard
 from connector.spreadsheet.words import RULES
 
 
@@ -33,18 +29,8 @@ class TemplateColumn:
 def write_template(path: Path, columns: Sequence[TemplateColumn]) -> None:
     """Write the template, as csv or xlsx by its name. The file appears when it is complete.
 
-    Raises `SpreadsheetError` if headings are equal or look like a formula, which only keys of
-    content fields can, and the errors of `open_new_file`.
+    Raises the errors of `open_new_file`.
     """
-    headings = [column.heading for column in columns]
-    is_unsafe = any(is_hazard(each) or UNSAFE.search(each) for each in headings)
-    if is_unsafe or headings != list(name_columns(path, headings)):
-        shown = ", ".join(map(repr, headings))
-        raise SpreadsheetError(
-            f"{path}: two headings are equal, or a program would run one as a command: {shown}",
-            action="Rename the keys of these fields in the content type, then pull content_types.",
-            code="headings_refused",
-        )
     with open_new_file(path, "a template") as file:
         if path.suffix.lower() == WORKBOOK_SUFFIX:
             from connector.spreadsheet.workbook_writer import write_template_workbook  # noqa: PLC0415
@@ -52,7 +38,7 @@ def write_template(path: Path, columns: Sequence[TemplateColumn]) -> None:
             write_template_workbook(file, columns)
         else:
             delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-            write_delimited(file, delimiter, [headings])
+            write_delimited(file, delimiter, [[column.heading for column in columns]])
 
 
 def template_columns(target: PushTarget) -> tuple[TemplateColumn, ...]:
@@ -75,7 +61,7 @@ def _template_column(target: PushTarget, group: list[TargetColumn]) -> TemplateC
     if by is not None:
         rule = f"The {by.replace('_', ' ')} of an existing record."
     elif field.values:
-        rule = "Several values are separated by semicolons." if column.is_multiple else ""
+        rule = ""
     return TemplateColumn(
         heading=column.name,
         rule=f"{field.about} {rule}".strip(),

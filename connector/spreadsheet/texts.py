@@ -67,18 +67,13 @@ _PHONE = re.compile(
     r"(?:\s*(?:,|;)?\s*(?:ext\.?|extn\.?|extension|x|durchwahl|poste|#)\s*[0-9]{1,6})?",
     re.IGNORECASE,
 ).fullmatch
-_LEAD = re.compile(r"(?:tel|callto)\s*:\s*|^'(?=[+0-9(])", re.IGNORECASE)
+_SCHEME = re.compile(r"(?:tel|callto)\s*:\s*", re.IGNORECASE)
 _QUOTED = re.compile(r'="([^"]*)"').fullmatch
 _NUMBER_OF_A_PROGRAM = re.compile(r"[0-9]+\.0|[0-9]{1,3}(?:,[0-9]{3})+").fullmatch
 _DIGIT = re.compile("[0-9]")
 
 REGIONS: frozenset[str] = frozenset(phonenumbers.SUPPORTED_REGIONS)
 """Regions whose numbers are known, by country code (two letters)."""
-
-
-def without_text_marks(text: str) -> str:
-    """Return the text without a leading apostrophe, `tel:` or `callto:`."""
-    return _LEAD.sub("", text, count=1)
 
 
 def phone_reader(region: str | None) -> ReadText:
@@ -89,7 +84,8 @@ def phone_reader(region: str | None) -> ReadText:
     """
 
     def read(text: str) -> str | ValueWithNotes:
-        tidy = " ".join(without_text_marks(read_exact_text(text)).split())
+        _refuse_damaged_code(text)
+        tidy = " ".join(_SCHEME.sub("", _TEXT_MARK.sub("", text), count=1).split())
         if _NUMBER_OF_A_PROGRAM(tidy) is not None:
             message = (
                 "The value was written as a number by a program, so leading zeros may be lost."
@@ -144,11 +140,21 @@ def read_text(text: str) -> str:
     return text
 
 
-def read_exact_text(text: str) -> str:
-    """Return a code without marks of text cells. Raises `CellError` for invisible characters."""
+_TEXT_MARK = re.compile(r"^'(?=[+0-9(])")
+"""Apostrophe before a number, which makes it text in a spreadsheet program."""
+
+
+def read_code(text: str) -> str | ValueWithNotes:
+    """Return a code without the mark of a text. Raises `CellError` for invisible characters."""
+    _refuse_damaged_code(text)
+    plain = _TEXT_MARK.sub("", text)
+    message = "The value is imported without its apostrophe."
+    return plain if plain == text else with_note(plain, "invisible", message)
+
+
+def _refuse_damaged_code(text: str) -> None:
     _refuse_shortened_number(text)
     _refuse_invisible_characters(text)
-    return without_text_marks(text)
 
 
 def _refuse_shortened_number(text: str) -> None:
@@ -283,9 +289,9 @@ def clean_text(text: str, *, is_plain: bool = False, is_one_line: bool = False) 
 
     Escaped signs are restored if it `is_plain`, and line breaks become blanks if it `is_one_line`.
     """
-    quoted = _QUOTED(text) if text.startswith('="') else None
-    text = quoted[1] if quoted else text
     notes: list[tuple[str, str | None]] = []
+    if quoted := _QUOTED(text):
+        text, notes = quoted[1], [("invisible", f'The value is imported as "{quoted[1][:60]}".')]
     if CODED in text and _CONTROL.search(text):
         text = _CONTROL.sub(lambda found: chr(int(found[1], 16)), text).strip()
         notes.append(("invisible", None))

@@ -159,16 +159,17 @@ def timezone_of_region(region: str | None) -> str | None:
 # -- Typing errors ---------------------------------------------------------------------------------
 
 _SHORT_WORD = 5
+_DIGITS = re.compile("[0-9]+").findall
 
 
 def is_typing_error(text: str, name: str) -> bool:
     """Return True if the text is the name with one or two wrong letters, and begins alike.
 
     Both are words in lower case, separated by blanks. A word that turns or narrows the meaning,
-    such as "not", "min" or "manager", must be in both or in neither.
+    such as "not", "min" or "manager", must be in both or in neither, and digits must be equal.
     """
     is_turned = ({*text.split()} ^ {*name.split()}) & _SETS["turning"]
-    if is_turned or text[:2] != name[:2]:
+    if is_turned or text[:2] != name[:2] or _DIGITS(text) != _DIGITS(name):
         return False
     one, other = text.replace(" ", ""), name.replace(" ", "")
     limit = 1 if min(len(one), len(other)) <= _SHORT_WORD else 2

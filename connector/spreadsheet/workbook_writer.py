@@ -18,7 +18,6 @@ from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.datavalidation import DataValidation
 
 from connector.errors import ReportRefused
-from connector.log import escape_control_characters
 from connector.spreadsheet.headings import REPORT_HEADINGS
 from connector.spreadsheet.problems import Amount, PartlyVisibleCell, SheetRow
 from connector.spreadsheet.report import RowWithResult, not_calculated, report_cells
@@ -118,7 +117,6 @@ def _own_cell(sheet: Any, row: SheetRow, index: int, *, color: str | None, path:
 
 _LAST_ROW = 1_048_576
 _WIDTH = 24
-_LIST_CHARACTERS_MAX = 253
 _REQUIRED_COLOR = "F8CBAD"
 
 
@@ -134,13 +132,10 @@ def write_template_workbook(file: IO[bytes], columns: Sequence[TemplateColumn]) 
             dimension.number_format = "@"
         sheet.append([_heading_cell(sheet, each) for each in columns])
         for index, column in enumerate(columns, 1):
-            values = ",".join(column.allowed)
-            # A longer list, or a value with a comma or a quote, does not fit into a rule of a cell.
-            is_list = column.allowed and values.count(",") == len(column.allowed) - 1
-            if is_list and '"' not in values and len(values) <= _LIST_CHARACTERS_MAX:
+            if column.allowed:
                 choice = DataValidation(
                     type="list",
-                    formula1=f'"{values}"',
+                    formula1=f'"{",".join(column.allowed)}"',
                     allow_blank=True,
                     showErrorMessage=True,
                     errorTitle="Not one of the list",
@@ -154,12 +149,6 @@ def _heading_cell(sheet: Any, column: TemplateColumn) -> Any:
     parts = ["Required." if column.is_required else "Optional.", column.rule]
     if column.allowed:
         parts.append(f"Allowed: {', '.join(column.allowed)}.")
-    about = escape_control_characters("\n".join(filter(None, parts)), except_for="\n")
     color = _REQUIRED_COLOR if column.is_required else None
-    comment = Comment(about, AUTHOR, 160, 320)
-    return _text_cell(sheet, column.heading, color, font=_BOLD, comment=comment)
-
-
-def _text_cell(sheet: Any, text: str, color: str | None = None, **styles: Any) -> Any:
-    # The platform may offer values with characters that a workbook cannot contain.
-    return _cell(sheet, escape_control_characters(text, except_for="\n"), color, **styles)
+    comment = Comment("\n".join(filter(None, parts)), AUTHOR, 160, 320)
+    return _cell(sheet, column.heading, color, font=_BOLD, comment=comment)

@@ -11,10 +11,13 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import fields
+from dataclasses import asdict, fields, is_dataclass
 from datetime import UTC, date, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, Self, TypeVar
+
+from pydantic import TypeAdapter
 
 from connector.atomic_files import create_private_file
 from connector.errors import WarehouseError, file_error
@@ -31,7 +34,8 @@ BUSY_SECONDS = 10.0
 """Maximum time in seconds to wait for another process's commit. Each takes milliseconds."""
 
 SCHEMA = """
--- Identity of the folder, clock and limits of the server, sent notifications, last restore.
+-- Identity of the folder, clock and limits of the server, sent notifications, last restore,
+-- backups, and when a user last saw the changes of a file.
 CREATE TABLE facts (name TEXT PRIMARY KEY, value JSON NOT NULL) WITHOUT ROWID;
 
 -- Requests, counted one by one before they are sent, by day (UTC), command and operation.
@@ -44,15 +48,14 @@ CREATE TABLE requests (
 CREATE TABLE runs (
     run_id TEXT PRIMARY KEY, command TEXT NOT NULL, started_at TIME NOT NULL, ended_at TIME,
     outcome TEXT, seconds REAL, waited_seconds REAL, requests INTEGER, rate_limited INTEGER,
-    error_code TEXT, message TEXT, budget INTEGER, month_share REAL
+    error_code TEXT, message TEXT, budget INTEGER
 ) WITHOUT ROWID;
 CREATE TABLE run_resources (
     run_id TEXT NOT NULL, resource TEXT NOT NULL, outcome TEXT NOT NULL, proven BOOL NOT NULL,
     requests INTEGER, lists INTEGER, details INTEGER, new INTEGER, changed INTEGER,
     unchanged INTEGER, deleted INTEGER, live INTEGER, total INTEGER, pending INTEGER,
-    bookmark_before TIME, bookmark_after TIME, error_code TEXT, message TEXT, sweeps INTEGER,
-    scrubs INTEGER, waited_seconds REAL, rate_limited INTEGER, lateness_seconds REAL,
-    oldest_read_at TIME, anomalies JSON NOT NULL, month_share REAL,
+    bookmark_before TIME, bookmark_after TIME, error_code TEXT, message TEXT, scrubs INTEGER,
+    lateness_seconds REAL, oldest_read_at TIME, anomalies JSON NOT NULL,
     PRIMARY KEY (run_id, resource)
 ) WITHOUT ROWID;
 CREATE TABLE events (
@@ -63,8 +66,8 @@ CREATE INDEX events_of_a_resource ON events (resource, kind, detail);
 CREATE TABLE publications (
     publication TEXT PRIMARY KEY, started_at TIME NOT NULL, run_id TEXT, ended_at TIME,
     true_of TIME, outcome TEXT, models INTEGER, checks INTEGER, failed_checks JSON,
-    failed_rows JSON, failed_samples JSON, unfilled_seeds JSON, unfilled_rows JSON, personal TEXT,
-    left_out JSON, time_zone TEXT, error_code TEXT, message TEXT, bytes INTEGER, seconds REAL
+    unfilled_seeds JSON, personal TEXT, left_out JSON, time_zone TEXT, error_code TEXT,
+    message TEXT, bytes INTEGER, seconds REAL
 ) WITHOUT ROWID;
 
 -- Journal of pushes: one batch for each file and policy, and one row for each row of the file.
@@ -90,32 +93,26 @@ CREATE UNIQUE INDEX rows_open ON rows (fingerprint) WHERE is_open;
 CREATE UNIQUE INDEX rows_converted ON rows (fingerprint)
 WHERE operation = 'convert' AND (is_open OR outcome = 'converted');
 
--- Time at which a person last saw the changes of a file.
-CREATE TABLE previews (
-    digest TEXT NOT NULL, resource TEXT NOT NULL, at TIME NOT NULL, PRIMARY KEY (digest, resource)
-) WITHOUT ROWID;
-
 -- Purges of people, with the ids of their records. One without an end was interrupted.
 CREATE TABLE purges (at TIME PRIMARY KEY, ids JSON NOT NULL, ended_at TIME, counts JSON)
 WITHOUT ROWID;
--- Backups. One without an end runs or was killed. One without a file failed.
-CREATE TABLE backups (
-    began_at TIME PRIMARY KEY, ended_at TIME, file TEXT, bytes INTEGER, message TEXT
-) WITHOUT ROWID;
 """
 
 T = TypeVar("T")
 
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-_ACTIONS: Mapping[int, tuple[str, str]] = {
+_IO = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PROTOCOL)
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG)
+_ERRORS: Mapping[int, tuple[str, str]] = {
     sqlite3.SQLITE_FULL: ("the disk is full: {} cannot be written", "disk_full"),
-    sqlite3.SQLITE_CORRUPT: ("{} is damaged", "state_damaged"),
     sqlite3.SQLITE_NOTADB: ("{} is not an SQLite database", "not_a_state"),
-    # Every statement fits the tables that were made here, so that the tables are not these.
-    sqlite3.SQLITE_ERROR: ("{} is damaged", "state_damaged"),
-    sqlite3.SQLITE_MISMATCH: ("{} is damaged", "state_damaged"),
-    sqlite3.SQLITE_TOOBIG: ("{} is damaged", "state_damaged"),
+    **dict.fromkeys(
+        _BUSY, (f"another process has used {{}} for {BUSY_SECONDS:g} s", "warehouse_busy")
+    ),
+    # Every statement fits the tables that were made here: after an error, they are not these.
+    **dict.fromkeys((*_DAMAGE, sqlite3.SQLITE_ERROR), ("{} is damaged", "state_damaged")),
 }
+"""Message and code of an error, by SQLite's primary result code."""
 
 sqlite3.register_converter("TIME", lambda text: datetime.fromisoformat(text.decode()))
 sqlite3.register_converter("JSON", json.loads)
@@ -137,14 +134,6 @@ class Database:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    @property
-    def exists(self) -> bool:
-        """Return True if the file exists."""
-        return self.path.exists()
-
-    def close(self) -> None:
         """Close the file. A later call opens it again."""
         with self._lock:
             if self._connection is not None:
@@ -152,6 +141,11 @@ class Database:
                 with suppress(sqlite3.Error):
                     self._connection.close()
                 self._connection = None
+
+    @property
+    def exists(self) -> bool:
+        """Return True if the file exists."""
+        return self.path.exists()
 
     @contextmanager
     def open(self) -> Iterator[sqlite3.Connection]:
@@ -184,25 +178,27 @@ class Database:
     def rows(self, sql: str, *values: Any) -> list[sqlite3.Row]:
         """Return the rows of a query."""
         with self.open() as connection:
-            return connection.execute(sql, [to_column(each) for each in values]).fetchall()
+            return connection.execute(sql, [_to_column(each) for each in values]).fetchall()
 
-    def records(self, make: Callable[[Any], T], sql: str, *values: Any) -> list[T]:
-        """Return what `make` makes of each row of a query. A row that it cannot read is damage."""
+    def find(self, kind: type[T], sql: str, *values: Any) -> list[T]:
+        """Return the rows of a query as records of a dataclass."""
         with convert_errors(self.path):
-            return [make(each) for each in self.rows(sql, *values)]
+            return [to_record(kind, each) for each in self.rows(sql, *values)]
 
     def write(self, sql: str, *values: Any) -> int:
         """Execute a statement in a transaction, and return the number of rows that it changed."""
         with self.transaction() as connection:
-            return connection.execute(sql, [to_column(each) for each in values]).rowcount
+            return connection.execute(sql, [_to_column(each) for each in values]).rowcount
+
+    def insert(self, table: str, record: Mapping[str, Any], verb: str = "INSERT") -> None:
+        """Insert a row."""
+        marks = ", ".join("?" for _ in record)
+        sql = f"{verb} INTO {table} ({', '.join(record)}) VALUES ({marks})"
+        self.write(sql, *record.values())
 
     def put(self, table: str, record: Mapping[str, Any]) -> None:
         """Insert a row, or replace the row with the same primary key."""
-        marks = ", ".join("?" for _ in record)
-        self.write(
-            f"INSERT OR REPLACE INTO {table} ({', '.join(record)}) VALUES ({marks})",
-            *record.values(),
-        )
+        self.insert(table, record, "INSERT OR REPLACE")
 
     # -- facts ------------------------------------------------------------------------------------
 
@@ -211,12 +207,18 @@ class Database:
         found = self.rows("SELECT value FROM facts WHERE name = ?", name)
         return found[0]["value"] if found else None
 
+    def fact_as(self, kind: type[T], name: str) -> T | None:
+        """Return a fact as a record of this class; None if it was never noted."""
+        with convert_errors(self.path):
+            found = self.fact(name)
+            return None if found is None else to_record(kind, found)
+
     def note(self, name: str, value: Any) -> None:
         """Replace a fact by a value for JSON; None deletes it."""
         if value is None:
             self.write("DELETE FROM facts WHERE name = ?", name)
         else:
-            self.put("facts", {"name": name, "value": json.dumps(value, default=to_column)})
+            self.put("facts", {"name": name, "value": _to_json(value)})
 
     # -- the file ---------------------------------------------------------------------------------
 
@@ -226,30 +228,49 @@ class Database:
             connection.execute("VACUUM")
             ((is_busy, *_),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         if is_busy:
-            raise WarehouseError(
-                f"another process is reading {self.path}, so deleted bytes stay in it",
-                action="Stop that process, then run the command again.",
-                code="warehouse_busy",
-            )
+            message = f"another process is reading {self.path}, so deleted bytes stay in it"
+            raise WarehouseError(message, code="warehouse_busy")
 
 
 def columns(record: Any) -> dict[str, Any]:
     """Return the values of a dataclass record by field, without converting nested values."""
-    return {each.name: getattr(record, each.name) for each in fields(record)}
+    return {name: getattr(record, name) for name in _names(record)}
 
 
-def to_column(value: Any) -> Any:
-    """Convert times, dates, paths and structures for a column; return other values."""
+def to_record(kind: type[T], values: Any) -> T:
+    """Return a row or a fact as a record of a dataclass. A missing value is an error."""
+    record: T = _adapter(kind).validate_python({name: values[name] for name in _names(kind)})
+    return record
+
+
+_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
+
+
+def _names(kind: Any) -> list[str]:
+    """Return the names of the fields of a dataclass or of one of its records."""
+    return [each.name for each in fields(kind)]
+
+
+def _to_column(value: Any) -> Any:
+    """Convert times and paths to text and structures to JSON; return other values."""
+    if isinstance(value, dict | list | tuple | frozenset) or is_dataclass(value):
+        return _to_json(value)
+    return _to_text(value) if isinstance(value, date | Path) else value
+
+
+def _to_json(value: Any) -> str:
+    """Return a structure as JSON. The elements of a set are sorted."""
+    return json.dumps(value, default=_to_text)
+
+
+def _to_text(value: Any) -> Any:
+    """Return a value that JSON does not have as one that it has."""
     match value:
         case datetime():
             return value.astimezone(UTC).isoformat()
-        case date():
-            return value.isoformat()
-        case Path():
-            return str(value)
-        case dict() | list() | tuple():
-            return json.dumps(value, default=to_column)
-    return value
+        case frozenset():
+            return sorted(value)
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
 
 
 # -- Connection ------------------------------------------------------------------------------------
@@ -323,23 +344,14 @@ def convert_errors(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         # SQLite reports a file system without locks as a busy file, or as a failed read.
-        if code in (*_BUSY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PROTOCOL) and not has_locks(
-            path.parent
-        ):
+        if code in (*_BUSY, *_IO) and not has_locks(path.parent):
             raise no_locks_error(path) from error
-        if code in _BUSY:
-            raise WarehouseError(
-                f"another process has used {path} for {BUSY_SECONDS:g} s",
-                action="Run the command again. If it fails again, stop the other program.",
-                code="warehouse_busy",
-            ) from error
-        if code in _ACTIONS:
-            message, name = _ACTIONS[code]
+        if code in _ERRORS:
+            message, name = _ERRORS[code]
             raise WarehouseError(message.format(path), code=name) from error
         raise WarehouseError(
             f"{path} cannot be used: {error}",
-            action=f"Check the disk of {path.parent}: free space, write permission, and errors in"
-            " the machine's log. Then run 'connector doctor'.",
+            action="Check the disk: free space, write permission, and the machine's log.",
         ) from error
     except (ValueError, TypeError, LookupError) as error:
         # The value is not shown: it may be personal.

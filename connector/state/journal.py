@@ -6,14 +6,13 @@ only one process write. The outcome of a row that follows another is that row's,
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from connector.errors import UnknownName
-from connector.state.database import Database, columns, to_column
+from connector.state.database import Database, columns, convert_errors
 from connector.state.row import (
     Mode,
     Policy,
@@ -26,10 +25,8 @@ from connector.state.row import (
     to_columns,
 )
 
-BATCHES_READ = 20
-"""Batches of each resource that `health` reads."""
-
-_VALUES_AT_ONCE = 500
+HELD_BACK = "warnings"
+"""Code of a row that was not sent because of its warnings, which the user may accept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,31 +62,6 @@ class Plan:
     rows: Sequence[Row]
 
 
-@dataclass(frozen=True, slots=True)
-class Unconfirmed:
-    """Number of unconfirmed rows, and since when the first of them is."""
-
-    rows: int
-    since: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class PushHealth:
-    """Recent batches, and unconfirmed rows.
-
-    Attributes:
-        batches: Latest batches of each resource, newest first.
-        refused: Number of rows of each of these batches that need a correction.
-        held: Rows on which the user has to decide.
-        open: Rows that were sent and not answered. A running push always has some.
-    """
-
-    batches: tuple[Batch, ...] = ()
-    refused: Mapping[str, int] = field(default_factory=dict)
-    held: Unconfirmed | None = None
-    open: Unconfirmed | None = None
-
-
 class Journal:
     """Journal of pushes of one account. Every method can raise a `WarehouseError`."""
 
@@ -98,19 +70,32 @@ class Journal:
     ) -> None:
         self._database, self._now = database, now
 
+    def _batches(self, condition: str, *values: Any) -> list[Batch]:
+        """Return the batches with a condition, the latest first."""
+        sql = f"SELECT * FROM batches AS b WHERE {condition} ORDER BY begun_at DESC, batch DESC"
+        return self._database.find(Batch, sql, *values)
+
+    def _rows(self, condition: str, *values: Any) -> list[Row]:
+        """Return the rows with a condition, as they are stored."""
+        return [row for _, row in self._stored(condition, *values)]
+
+    def _stored(self, condition: str, *values: Any) -> list[tuple[str, Row]]:
+        """Return fingerprint and row of the rows with a condition."""
+        found = self._database.rows(f"SELECT * FROM rows AS r WHERE {condition}", *values)
+        with convert_errors(self._database.path):
+            return [(each["fingerprint"], from_columns(each)) for each in found]
+
     # -- batches ----------------------------------------------------------------------------------
 
     def batches(self) -> tuple[Batch, ...]:
         """Return all batches, the latest first."""
-        sql = "SELECT * FROM batches ORDER BY begun_at DESC, batch DESC"
-        return tuple(self._database.records(_batch, sql))
+        return tuple(self._batches("TRUE"))
 
     def batch(self, name: str) -> Batch:
         """Return the batch with this name. Raises `UnknownName`."""
-        found = self._database.records(_batch, "SELECT * FROM batches WHERE batch = ?", name)
-        if not found:
-            raise UnknownName("batch", name, [each.batch for each in self.batches()])
-        return found[0]
+        for found in self._batches("batch = ?", name):
+            return found
+        raise UnknownName("batch", name, [each.batch for each in self.batches()])
 
     def has_batch(self, resource: str) -> bool:
         """Return True if the resource was ever pushed."""
@@ -134,23 +119,22 @@ class Journal:
         with self._database.transaction() as connection:
             batch = self._unfinished_batch(plan, policy)
             if batch is None:
-                at = self._now()
                 batch = Batch(
                     *(name, plan.resource, plan.mode, plan.file, plan.digest, policy),
-                    *(frozenset(known_ids), at),
+                    *(frozenset(known_ids), self._now()),
                 )
-                self._database.put("batches", _batch_columns(batch))
+                self._database.insert("batches", columns(batch))
             before = self.rows(batch.batch)
-            kept = {row.number: row for row in before if _is_kept(row)}
+            kept = {row.number for row in before if _is_kept(row)}
             connection.executemany(
                 "DELETE FROM rows WHERE batch = ? AND number = ?",
                 [row.key for row in before if row.number not in kept],
             )
-            rows = [row for row in plan.rows if row.number not in kept]
-            for row in rows:
-                row.batch, row.moved_at = batch.batch, self._now()
-                row.outcome = "not_sent" if row.state == "planned" else row.outcome
-            self._insert(rows)
+            for row in plan.rows:
+                if row.number not in kept:
+                    row.batch, row.moved_at = batch.batch, self._now()
+                    row.outcome = "not_sent" if row.state == "planned" else row.outcome
+                    self._database.insert("rows", to_columns(row))
             return self.resume(batch.batch, sent_by)
 
     def resume(self, name: str, sent_by: str | None = None) -> Batch:
@@ -158,15 +142,15 @@ class Journal:
 
         Rows that were never sent end here if another row has made their write, or may have.
         """
-        with self._database.transaction() as connection:
-            connection.execute(
+        with self._database.transaction():
+            self._database.write(
                 "UPDATE batches SET ended_at = NULL, outcome = NULL, error_code = NULL,"
                 " message = NULL, sent_by = coalesce(?, sent_by) WHERE batch = ?",
-                (sent_by, name),
+                *(sent_by, name),
             )
             batch, rows = self.batch(name), self.rows(name)
             unsent = [row for row in rows if row.state == "planned" and not row.is_open]
-            self._end_repeated(rows, unsent, batch.policy)
+            self._end_repeated(rows, unsent, batch)
             for row in unsent:
                 if row.state != "planned":
                     self.save(row)
@@ -174,22 +158,19 @@ class Journal:
 
     def _unfinished_batch(self, plan: Plan, policy: Policy) -> Batch | None:
         """Return the latest unfinished batch of the same file, policy and rows."""
-        found = self._database.records(
-            _batch,
-            "SELECT * FROM batches AS b WHERE digest = ? AND resource = ? AND mode = ?"
-            " AND policy = ? AND (ended_at IS NULL OR EXISTS (SELECT 1 FROM rows"
-            " WHERE batch = b.batch AND state IN ('planned', 'sent')))"
-            " ORDER BY begun_at DESC, batch DESC",
-            *(plan.digest, plan.resource, plan.mode, _policy_text(policy)),
+        found = self._batches(
+            "digest = ? AND resource = ? AND mode = ? AND (ended_at IS NULL OR EXISTS"
+            " (SELECT 1 FROM rows WHERE batch = b.batch AND state IN ('planned', 'sent')))",
+            *(plan.digest, plan.resource, plan.mode),
         )
         wanted = {row.number for row in plan.rows}
         for each in found:
             numbers = self._database.rows("SELECT number FROM rows WHERE batch = ?", each.batch)
-            if {number for (number,) in numbers} == wanted:
+            if each.policy == policy and {number for (number,) in numbers} == wanted:
                 return each
         return None
 
-    def _end_repeated(self, rows: Sequence[Row], unsent: Sequence[Row], policy: Policy) -> None:
+    def _end_repeated(self, rows: Sequence[Row], unsent: Sequence[Row], batch: Batch) -> None:
         """End unsent rows whose write another row of the batch or of another batch has made."""
         first = {
             fingerprint(row): row
@@ -204,10 +185,9 @@ class Journal:
                 row.end("refused", "duplicate", "same_row", problem)
                 row.same = other.key
         left = {str(fingerprint(row)): row for row in unsent if row.state == "planned"}
-        batch = next((row.batch for row in rows), "")
-        for print_, other in self.earlier(left, exclude_batch=batch).items():
+        for print_, other in self.earlier(left, exclude_batch=batch.batch).items():
             row = left[print_]
-            if policy.resend and other.operation != "convert" and not other.is_open:
+            if batch.policy.resend and other.operation != "convert" and not other.is_open:
                 continue
             row.same = other.key
             if other.is_open:
@@ -217,18 +197,6 @@ class Journal:
             else:
                 row.end("done", "unchanged", "already_pushed")
                 row.record_id = other.record_id
-
-    def _insert(self, rows: Sequence[Row]) -> None:
-        """Insert rows into the journal."""
-        if not rows:
-            return
-        stored = [to_columns(row) for row in rows]
-        names = list(stored[0])
-        sql = f"INSERT INTO rows ({', '.join(names)}) VALUES ({', '.join('?' for _ in names)})"
-        with self._database.transaction() as connection:
-            connection.executemany(
-                sql, ([to_column(value) for value in each.values()] for each in stored)
-            )
 
     def end(
         self,
@@ -251,20 +219,16 @@ class Journal:
 
     def rows(self, batch: str) -> list[Row]:
         """Return all rows of a batch by number. One that follows another has its outcome."""
-        sql = "SELECT * FROM rows WHERE batch = ? ORDER BY number"
-        return [self._resolved(row) for row in self._database.records(from_columns, sql, batch)]
+        return [self._resolved(row) for row in self._rows("batch = ? ORDER BY number", batch)]
 
     def row(self, key: RowKey) -> Row | None:
         """Return a row; None if it is missing."""
-        sql = "SELECT * FROM rows WHERE batch = ? AND number = ?"
-        found = self._database.records(from_columns, sql, *key)
+        found = self._rows("batch = ? AND number = ?", *key)
         return self._resolved(found[0]) if found else None
 
     def _resolved(self, row: Row) -> Row:
         """Return the row with the outcome, the record and the problems of the row it follows."""
-        if not row.is_followed or row.same is None:
-            return row
-        followed = self.row(row.same)
+        followed = self.row(row.same) if row.is_followed and row.same is not None else None
         if followed is not None:
             is_done = followed.outcome in ("created", "updated", "converted")
             row.outcome = "unchanged" if is_done else followed.outcome
@@ -276,30 +240,28 @@ class Journal:
 
         Before them come rows of earlier batches that rows of this batch follow.
         """
-        return self._database.records(
-            from_columns,
-            "SELECT * FROM rows WHERE state IN ('planned', 'sent') AND (batch = ?1 OR is_open AND"
-            " (batch, number) IN (SELECT same_batch, same_number FROM rows WHERE batch = ?1"
-            " AND code = 'taken_over')) ORDER BY batch = ?1, batch, number",
+        return self._rows(
+            "state IN ('planned', 'sent') AND (batch = ?1 OR is_open AND (batch, number) IN"
+            " (SELECT same_batch, same_number FROM rows WHERE batch = ?1 AND code = 'taken_over'))"
+            " ORDER BY batch = ?1, batch, number",
             batch,
         )
 
     def unconfirmed(self) -> list[Row]:
         """Return the rows of all batches that were sent and whose fate is unknown."""
-        sql = "SELECT * FROM rows WHERE state IN ('sent', 'held') ORDER BY batch, number"
-        return self._database.records(from_columns, sql)
+        return self._rows("state IN ('sent', 'held') ORDER BY batch, number")
 
     def save(self, row: Row) -> None:
         """Replace a row by its present form. A row that has ended never changes again."""
         row.moved_at = self._now()
-        stored = to_columns(row)
-        sets = ", ".join(f"{name} = ?" for name in stored)
-        count = self._database.write(
-            f"UPDATE rows SET {sets} WHERE batch = ? AND number = ?"
-            " AND state NOT IN ('done', 'refused')",
-            *(*stored.values(), *row.key),
-        )
-        assert count == 1, f"row {row.key} is missing, or has ended"
+        with self._database.transaction():
+            count = self._database.write(
+                "DELETE FROM rows WHERE batch = ? AND number = ?"
+                " AND state NOT IN ('done', 'refused')",
+                *row.key,
+            )
+            assert count == 1, f"row {row.key} is missing, or has ended"
+            self._database.insert("rows", to_columns(row))
 
     # -- comparing with other rows ----------------------------------------------------------------
 
@@ -309,50 +271,39 @@ class Journal:
         Undone rows are left out. So is an update if the API returned other values, or if another
         row has changed the record since: it may be sent again.
         """
-        wanted, found = list(prints), dict[str, Row]()
-        for start in range(0, len(wanted), _VALUES_AT_ONCE):
-            rows = self._database.records(
-                lambda each: (each["fingerprint"], from_columns(each)),
-                "SELECT * FROM rows AS r WHERE fingerprint IN (SELECT value FROM json_each(?))"
-                " AND undone_at IS NULL AND batch <> ? AND (is_open OR outcome IN ('created',"
-                " 'converted') OR (outcome = 'not_applied' AND operation = 'create')"
-                " OR (outcome = 'updated' AND NOT EXISTS (SELECT 1 FROM rows AS l WHERE"
-                " l.record_id = r.record_id AND l.operation = 'update' AND l.moved_at > r.moved_at"
-                " AND l.outcome IN ('updated', 'not_applied'))))"
-                " AND state <> 'refused' ORDER BY is_open DESC, moved_at DESC",
-                *(wanted[start : start + _VALUES_AT_ONCE], exclude_batch),
-            )
-            for print_, row in rows:
-                found.setdefault(print_, row)
-        return found
+        rows = self._stored(
+            "fingerprint IN (SELECT value FROM json_each(?)) AND undone_at IS NULL AND batch <> ?"
+            " AND state <> 'refused' AND (is_open OR outcome IN ('created', 'converted')"
+            " OR (outcome = 'not_applied' AND operation = 'create')"
+            " OR (outcome = 'updated' AND NOT EXISTS (SELECT 1 FROM rows AS l WHERE"
+            " l.record_id = r.record_id AND l.operation = 'update' AND l.moved_at > r.moved_at"
+            " AND l.outcome IN ('updated', 'not_applied')))) ORDER BY is_open, moved_at",
+            *(list(prints), exclude_batch),
+        )
+        return dict(rows)  # The last one of each fingerprint is kept.
 
     def taken(self, key: RowKey, ids: Collection[str]) -> frozenset[str]:
         """Return those of the ids that cannot be the record of a row.
 
         They were loaded before its batch began, or another row has created them.
         """
-        made = self._database.rows(
-            "SELECT record_id FROM rows WHERE record_id IN (SELECT value FROM json_each(?))"
+        made = self._rows(
+            "record_id IN (SELECT value FROM json_each(?))"
             " AND operation = 'create' AND NOT (batch = ? AND number = ?)"
             " AND (outcome IN ('created', 'not_applied') OR (state = 'planned' AND is_open))",
             *(list(ids), *key),
         )
         known = self.batch(key[0]).known_ids & set(ids)
-        return frozenset(id for (id,) in made) | known
+        return frozenset(str(row.record_id) for row in made) | known
 
     def rivals(self, row: Row) -> list[Row]:
         """Return other rows that may be creating a record of the same resource."""
-        found = self._database.records(
-            from_columns,
-            "SELECT * FROM rows WHERE is_open AND operation = 'create' AND resource = ?"
-            " AND NOT (batch = ? AND number = ?)",
-            *(row.resource, *row.key),
-        )
-        return [each for each in found if each.parent == row.parent]
+        found = self._rows("is_open AND operation = 'create' AND resource = ?", row.resource)
+        return [each for each in found if each.parent == row.parent and each.key != row.key]
 
     def open_subjects(self) -> dict[str, RowKey]:
         """Return the row with an open write, by the record or identity that it writes."""
-        found = self._database.records(from_columns, "SELECT * FROM rows WHERE is_open")
+        found = self._rows("is_open")
         return {str(subject(row)): row.key for row in found if not row.is_nameless}
 
     def empty(self, keys: Iterable[RowKey]) -> None:
@@ -387,74 +338,24 @@ class Journal:
 
     def undone_updates(self, record_id: str) -> list[tuple[str, str]]:
         """Return `updated_at` before each undone update of a record, and after its undo."""
-        found = self._database.rows(
-            "SELECT * FROM rows WHERE record_id = ? AND operation = 'update'"
-            " AND undone_at IS NOT NULL AND updated_at IS NOT NULL",
-            record_id,
+        rows = self._rows(
+            "record_id = ? AND operation = 'update' AND undone_at IS NOT NULL", record_id
         )
-        pairs = (((r["before"] or {}).get("updated_at"), r["updated_at"]) for r in found)
-        return [(before, after) for before, after in pairs if before]
+        pairs = (((row.before or {}).get("updated_at"), row.updated_at) for row in rows)
+        return [(before, after) for before, after in pairs if before and after]
 
     # -- previews ---------------------------------------------------------------------------------
 
     def note_preview(self, digest: str, resource: str, at: datetime) -> None:
         """Record that the user saw at this time what a push of the file would change."""
-        self._database.put("previews", {"digest": digest, "resource": resource, "at": at})
+        self._database.note(f"preview/{resource}/{digest}", at)
 
     def previewed_at(self, digest: str, resource: str) -> datetime | None:
         """Return the time of the last preview of the file; None if there was none."""
-        sql = "SELECT at FROM previews WHERE digest = ? AND resource = ?"
-        found = self._database.rows(sql, digest, resource)
-        return found[0]["at"] if found else None
-
-    # -- health -----------------------------------------------------------------------------------
-
-    def health(self) -> PushHealth:
-        """Return the latest batches and the unconfirmed rows, without contents."""
-        seen: dict[str, int] = {}
-        batches = []
-        for each in self.batches():
-            seen[each.resource] = seen.get(each.resource, 0) + 1
-            if seen[each.resource] <= BATCHES_READ:
-                batches.append(each)
-        refused = self._database.rows(
-            "SELECT batch, count(*) AS n FROM rows WHERE undone_at IS NULL AND outcome IN"
-            " ('rejected', 'conflict', 'invalid', 'not_applied') GROUP BY batch"
-        )
-        return PushHealth(
-            tuple(batches), dict(map(tuple, refused)), self._count("held"), self._count("sent")
-        )
-
-    def _count(self, state: str) -> Unconfirmed | None:
-        """Return the rows in a state; None if there are none."""
-        ((rows, since),) = self._database.rows(
-            "SELECT count(*), min(moved_at) FROM rows WHERE state = ?", state
-        )
-        return Unconfirmed(rows, datetime.fromisoformat(since)) if rows else None
-
-
-HELD_BACK = "warnings"
-"""Code of a row that was not sent because of its warnings, which the user may accept."""
+        at = self._database.fact(f"preview/{resource}/{digest}")
+        return at and datetime.fromisoformat(at)
 
 
 def _is_kept(row: Row) -> bool:
     """Return True if a new check of the file does not replace the row."""
     return bool(row.attempts) or (row.state != "planned" and row.code != HELD_BACK)
-
-
-def _batch(found: Any) -> Batch:
-    """Return a batch from its columns."""
-    values = dict(found)
-    policy, known_ids = values.pop("policy"), values.pop("known_ids")
-    return Batch(**values, policy=Policy(**policy), known_ids=frozenset(known_ids))
-
-
-def _batch_columns(batch: Batch) -> dict[str, Any]:
-    """Return a batch by column."""
-    own = {"policy": _policy_text(batch.policy), "known_ids": sorted(batch.known_ids)}
-    return {**columns(batch), **own}
-
-
-def _policy_text(policy: Policy) -> str:
-    """Return the policy as JSON. Equal policies have equal texts."""
-    return json.dumps(asdict(policy), sort_keys=True)

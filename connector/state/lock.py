@@ -3,7 +3,7 @@
 The lock is an `flock` of the file `lock` in the account's folder. The system releases it when its
 holder ends or is killed, so that nothing expires and nothing has to be renewed. The file has the
 holder's name for those who wait: the log, which commands show, has it as soon as a wait begins.
-Within a run that holds the lock, `hold` does nothing.
+Within a run that holds the lock, another lock of the same folder does nothing.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar, Token
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -50,42 +50,26 @@ class Holder:
         return f"{self.name} (process {self.pid}, since {self.since:%Y-%m-%d %H:%M:%S} UTC)"
 
 
-def hold(
-    folder: Path,
-    holder: str,
-    *,
-    wait_seconds: float | None = WAIT_SECONDS,
-    on_wait: Callable[[Holder | None], None] | None = None,
-) -> AccountLock:
-    """Return a context manager, also an asynchronous one, that holds the lock of an account.
+@dataclass(slots=True)
+class hold:  # noqa: N801 - a context manager, named like those of contextlib
+    """Hold the lock of an account while the context lasts, also in an asynchronous one.
+
+    Entering raises `AccountBusy`, which names the holder, if another process still holds the lock
+    after the wait, and `WarehouseError` if the file system has no locks.
 
     Args:
         folder: Folder of the account, which must exist.
-        holder: What this process does, such as "pull".
+        name: What this process does, such as "pull".
         wait_seconds: Maximum time to wait for another holder; None waits for as long as it takes.
         on_wait: Called once, with the holder, if the lock is not free.
-
-    Raises:
-        AccountBusy: Another process still holds the lock. The message names it.
-        WarehouseError: The file system has no locks, or the file cannot be made.
     """
-    return AccountLock(folder.absolute(), holder, wait_seconds, on_wait)
 
-
-class AccountLock:
-    """Lock of one folder while its context lasts. See `hold`."""
-
-    def __init__(
-        self,
-        folder: Path,
-        holder: str,
-        wait_seconds: float | None,
-        on_wait: Callable[[Holder | None], None] | None,
-    ) -> None:
-        self._folder, self._holder = folder, holder
-        self._wait_seconds, self._on_wait = wait_seconds, on_wait
-        self._file: int | None = None
-        self._token: Token[frozenset[Path]] | None = None
+    folder: Path
+    name: str
+    wait_seconds: float | None = WAIT_SECONDS
+    on_wait: Callable[[Holder | None], None] | None = None
+    _file: int | None = field(default=None, init=False)
+    _token: Token[frozenset[Path]] | None = field(default=None, init=False)
 
     def __enter__(self) -> Self:
         for seconds in self._attempts():
@@ -98,90 +82,85 @@ class AccountLock:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._file is not None:
+        if self._file is not None and self._token is not None:
             os.close(self._file)
-            self._file = None
-        if self._token is not None:
             _held.reset(self._token)
-            self._token = None
 
     async def __aexit__(self, *exception: object) -> None:
         self.__exit__()
 
     def _attempts(self) -> Iterator[float]:
         """Try to lock until it succeeds; yield the seconds to sleep before each further attempt."""
-        if self._folder in _held.get():
+        path = self.folder.absolute() / LOCK_FILE
+        if path in _held.get():
             return
-        until = None if self._wait_seconds is None else time.monotonic() + self._wait_seconds
-        file, is_told = _open(self._folder), False
-        try:
-            while not _lock(file, fcntl.LOCK_EX, self._folder):
-                other = _read_holder(self._folder)
-                if until is not None and time.monotonic() >= until:
-                    reason = f"the account is in use: {other or 'by another process'}"
-                    raise AccountBusy(reason, holder=other.name if other else "")
-                if not is_told:
-                    is_told = True
-                    _LOGGER.warning("waiting for %s", other or "another process")
-                    if self._on_wait is not None:
-                        self._on_wait(other)
-                yield _RETRY_SECONDS
-            _write_holder(file, self._folder, self._holder)
-        except BaseException:
-            os.close(file)
-            raise
-        self._file = file
-        self._token = _held.set(_held.get() | {self._folder})
+        until = None if self.wait_seconds is None else time.monotonic() + self.wait_seconds
+        with _convert_errors(path):
+            file, is_waiting = _open(path), False
+            try:
+                while not _lock(file, fcntl.LOCK_EX):
+                    other = _read_holder(path)
+                    if until is not None and time.monotonic() >= until:
+                        reason = f"the account is in use: {other or 'by another process'}"
+                        raise AccountBusy(reason, holder=other.name if other else "")
+                    if not is_waiting:
+                        is_waiting = True
+                        _LOGGER.warning("waiting for %s", other or "another process")
+                        if self.on_wait is not None:
+                            self.on_wait(other)
+                    yield _RETRY_SECONDS
+                about = {"name": self.name, "pid": os.getpid(), "since": str(datetime.now(UTC))}
+                os.ftruncate(file, 0)
+                os.pwrite(file, json.dumps(about).encode(), 0)
+            except BaseException:
+                os.close(file)
+                raise
+        self._file, self._token = file, _held.set(_held.get() | {path})
 
 
 def holder_of(folder: Path) -> Holder | None:
     """Return the process that holds the lock now; None if it is free."""
-    if not (folder / LOCK_FILE).exists():
+    path = folder / LOCK_FILE
+    if not path.exists():
         return None
-    file = _open(folder)
-    try:
-        return None if _lock(file, fcntl.LOCK_SH, folder) else _read_holder(folder)
-    finally:
-        os.close(file)
+    with _convert_errors(path):
+        file = _open(path)
+        try:
+            return None if _lock(file, fcntl.LOCK_SH) else _read_holder(path)
+        finally:
+            os.close(file)
 
 
-def _open(folder: Path) -> int:
+def _open(path: Path) -> int:
     """Open the lock file, which is made if it is missing. Only its owner can open it."""
-    try:
-        return os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise file_error(folder / LOCK_FILE, error) from error
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-def _lock(file: int, kind: int, folder: Path) -> bool:
+def _lock(file: int, kind: int) -> bool:
     """Return True if the file is locked now, False if another process has locked it."""
-    try:
+    with suppress(BlockingIOError):
         fcntl.flock(file, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        if means_no_locks(error):
-            raise no_locks_error(folder) from error
-        raise file_error(folder / LOCK_FILE, error) from error
-    return True
+        return True
+    return False
 
 
-def _write_holder(file: int, folder: Path, name: str) -> None:
-    """Write who holds the lock into the file."""
-    about = {"name": name, "pid": os.getpid(), "since": datetime.now(UTC).isoformat()}
-    try:
-        os.ftruncate(file, 0)
-        os.pwrite(file, json.dumps(about).encode(), 0)
-    except OSError as error:
-        raise file_error(folder / LOCK_FILE, error) from error
-
-
-def _read_holder(folder: Path) -> Holder | None:
+def _read_holder(path: Path) -> Holder | None:
     """Return the holder in the file; None while it is being written."""
     with suppress(OSError, ValueError, KeyError, TypeError):
-        found = json.loads((folder / LOCK_FILE).read_bytes())
+        found = json.loads(path.read_bytes())
         return Holder(found["name"], found["pid"], datetime.fromisoformat(found["since"]))
     return None
+
+
+@contextmanager
+def _convert_errors(path: Path) -> Iterator[None]:
+    """Raise errors of the lock file as `WarehouseError`."""
+    try:
+        yield
+    except OSError as error:
+        raise (
+            no_locks_error(path) if error.errno in NO_LOCKS else file_error(path, error)
+        ) from error
 
 
 # -- File systems without locks --------------------------------------------------------------------
@@ -197,13 +176,8 @@ def has_locks(folder: Path) -> bool:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            return not means_no_locks(error)
+            return error.errno not in NO_LOCKS
     return True
-
-
-def means_no_locks(error: OSError) -> bool:
-    """Return True if the error of a lock means that the file system has no locks."""
-    return error.errno in NO_LOCKS
 
 
 def no_locks_error(path: Path) -> WarehouseError:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from statistics import median
 from typing import Annotated, Protocol
 
@@ -29,8 +29,6 @@ RETRY_HOURS = 20
 
 Less than a day, so that a nightly run is not refused twice.
 """
-
-TOO_FAST = 429
 
 _CLOCK_STEP = timedelta(seconds=5)
 
@@ -81,14 +79,10 @@ class MonthUse:
 
 @dataclass(frozen=True, slots=True)
 class QuotaExhaustion:
-    """Report by the API that the monthly quota is used up, and the time of its reset.
-
-    `is_told` is True if the API reported `until`, False if it is estimated.
-    """
+    """Report by the API that the monthly quota is used up; no request is sent before `until`."""
 
     noted_at: datetime
     until: datetime
-    is_told: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,99 +138,78 @@ class Quota:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.requests = 0
+        self.server_ahead, self._per_minute = _server(database)
+        """Server clock minus our clock, by the last answer."""
         self._database, self._settings, self._command = database, settings, command
         self._budget, self._keeps_reserve = budget, keeps_reserve
         self._ignores_quota, self._now = ignores_quota, now
-        ahead_seconds, self._per_minute = _server(database)
-        self._ahead = self._noted_ahead = timedelta(seconds=ahead_seconds)
-        self._exhaustion = _exhaustion(database)
-
-    @property
-    def server_ahead(self) -> timedelta:
-        """Server clock minus our clock, by the last answer."""
-        return self._ahead
+        self._noted_ahead, self._exhaustion = (
+            self.server_ahead,
+            database.fact_as(QuotaExhaustion, "exhaustion"),
+        )
 
     @property
     def today(self) -> date:
         """Day of the server's clock in UTC."""
         return utc_day(self._now() + self.server_ahead)
 
-    def spend(self, kind: str = "") -> None:
+    def month(self) -> MonthUse:
+        """Return the requests of the billing cycle."""
+        return month_use(self._database, self._settings, self.today)
+
+    def count_attempt(self, request: Request) -> None:
         """Count one request on the disk. It may be sent afterwards.
 
         Raises `Stopped` or `WarehouseError`, and then nothing is counted.
         """
         if self._budget is not None and self.requests >= self._budget:
             raise Stopped(f"the limit of {self._budget:,} requests is reached", code="budget_spent")
-        self._check_exhaustion()
+        found = self._exhaustion
+        if found is not None and not self._ignores_quota and self._now() < found.until:
+            raise quota_spent(
+                f"the API reported at {format_moment(found.noted_at)} that the monthly quota is"
+                " used up. To send requests anyway, add --ignore-quota",
+                resets_at=format_moment(found.until),
+            )
         month = self.month()
         kept = month.reserve if self._keeps_reserve else 0
         room = None if month.limit is None else month.limit - kept
-        begins, ends = month.period.begins, month.period.ends
-        given = (self.today, self._command, kind, room, begins, ends)
-        if not self._database.write(_SPEND, *given):
-            raise quota_spent(_used_up(month, kept), resets_at=ends.isoformat())
+        given = (self._command, request.operation, room, month.period.begins, month.period.ends)
+        if not self._database.write(_SPEND, self.today, *given):
+            reserved = f"; {kept:,} reserved" if kept else ""
+            raise quota_spent(
+                f"The monthly limit of {month.limit:,} requests is used up ({month.used:,} used"
+                f"{reserved}). The limit resets on {month.period.ends}.",
+                resets_at=month.period.ends.isoformat(),
+            )
         self.requests += 1
-
-    def month(self) -> MonthUse:
-        """Return the requests of the billing cycle."""
-        return month_use(self._database, self._settings, self.today)
-
-    # -- the client's meter -----------------------------------------------------------------------
-
-    def count_attempt(self, request: Request) -> None:
-        """Count one request. Raises as `spend`."""
-        self.spend(request.operation)
 
     def record_response(self, status: int, served_at: datetime | None) -> None:
         """Note the server's clock, and that the month is not used up after all."""
         if served_at is not None:
-            self._ahead = served_at - self._now()
-            if abs(self._ahead - self._noted_ahead) > _CLOCK_STEP:
-                self._note_server()
-        if self._exhaustion is not None and self._ignores_quota and status != TOO_FAST:
+            self.server_ahead = served_at - self._now()
+            if abs(self.server_ahead - self._noted_ahead) > _CLOCK_STEP:
+                self.record_limit(self._per_minute)
+        if self._exhaustion is not None and self._ignores_quota and status != 429:
             self._exhaustion = None
             self._database.note("exhaustion", None)
 
     def record_limit(self, per_minute: int | None) -> None:
-        """Note the rate limit per minute that the last answer reported."""
-        if per_minute is not None and per_minute != self._per_minute:
-            self._per_minute = per_minute
-            self._note_server()
-
-    def quota_error(self, request: Request, resets_at: float | None) -> Stopped:
-        """Note that the API reported a used-up month, and return the error for it."""
-        now, told = self._now(), _from_unix_time(resets_at)
-        period = billing_period(self.today, self._settings.billing_day)
-        until = _blocked_until(now, told, period)
-        is_told = until == told
-        self._exhaustion = QuotaExhaustion(now, until, is_told)
-        fact = {"noted_at": now, "until": until, "is_told": is_told}
-        self._database.note("exhaustion", fact)
-        untold = "" if is_told else f"; by billing_day, it resets on {period.ends}"
-        return quota_spent(
-            f"{request.method_and_path} was not sent: the monthly quota is used up{untold}",
-            resets_at=format_moment(until) if is_told else str(period.ends),
-        )
-
-    def _note_server(self) -> None:
-        """Store the server's clock and its limit for the next run."""
-        self._noted_ahead, seconds = self._ahead, self._ahead.total_seconds()
+        """Note the rate limit per minute, if known, and the server's clock for the next run."""
+        self._per_minute, self._noted_ahead = per_minute or self._per_minute, self.server_ahead
+        seconds = self.server_ahead.total_seconds()
         fact = {"ahead_seconds": seconds, "per_minute": self._per_minute}
         self._database.note("server", fact)
 
-    def _check_exhaustion(self) -> None:
-        """Raise `Stopped` while the API's report of a used-up month applies."""
-        found = self._exhaustion
-        if found is None or self._ignores_quota or self._now() >= found.until:
-            return
-        ends = billing_period(self.today, self._settings.billing_day).ends
-        untold = ", without a reset date. By billing_day, it resets on"
-        raise quota_spent(
-            f"the API reported at {format_moment(found.noted_at)} that the monthly quota is used"
-            f" up{'' if found.is_told else f'{untold} {ends}'}. To send requests anyway, add"
-            " --ignore-quota",
-            resets_at=format_moment(found.until),
+    def quota_error(self, request: Request, resets_at: float | None) -> Stopped:
+        """Note that the API reported a used-up month, and return the error for it."""
+        period = billing_period(self.today, self._settings.billing_day)
+        until = _blocked_until(self._now(), resets_at, period)
+        self._exhaustion = QuotaExhaustion(self._now(), until)
+        self._database.note("exhaustion", self._exhaustion)
+        return quota_spent(
+            f"{request.method_and_path} was not sent: the monthly quota is used up",
+            resets_at=format_moment(until),
         )
 
 
@@ -245,17 +218,19 @@ class Quota:
 
 def quota_status(database: Database, settings: Settings, now: datetime) -> QuotaStatus:
     """Return the requests and the quota of an account."""
-    ahead_seconds, per_minute = _server(database)
-    today = utc_day(now + timedelta(seconds=ahead_seconds))
-    month, by_day = month_use(database, settings, today), Counter[date]()
+    ahead, per_minute = _server(database)
+    today, by_day = utc_day(now + ahead), Counter[date]()
+    month, exhaustion = (
+        month_use(database, settings, today),
+        database.fact_as(QuotaExhaustion, "exhaustion"),
+    )
     for use in request_uses(database, today - timedelta(days=USUAL_DAYS + 1)):
         by_day[use.day] += use.requests
-    found = _exhaustion(database)
     return QuotaStatus(
         month=month,
         usual_day=usual_requests(by_day, today),
         forecast=forecast(month, by_day, today),
-        exhaustion=found if found is not None and now < found.until else None,
+        exhaustion=exhaustion if exhaustion is not None and now < exhaustion.until else None,
         limit_per_minute=per_minute,
     )
 
@@ -270,30 +245,18 @@ def month_use(database: Database, settings: Settings, today: date) -> MonthUse:
     return MonthUse(period, int(used), settings.monthly_requests, settings.monthly_reserve)
 
 
-def request_uses(database: Database, since: date | None = None) -> list[RequestUse]:
-    """Return the number of requests by day, command and operation; all, or since a day."""
+def request_uses(database: Database, since: date = date.min) -> list[RequestUse]:
+    """Return the number of requests by day, command and operation, since a day."""
     found = database.rows(
-        "SELECT * FROM requests WHERE day >= ? ORDER BY day, command, kind", since or ""
+        "SELECT * FROM requests WHERE day >= ? ORDER BY day, command, kind", since
     )
-    return [
-        RequestUse(date.fromisoformat(each["day"]), each["command"], each["kind"], each["requests"])
-        for each in found
-    ]
+    return [RequestUse(date.fromisoformat(day), *values) for day, *values in found]
 
 
-def _server(database: Database) -> tuple[float, int | None]:
+def _server(database: Database) -> tuple[timedelta, int | None]:
     """Return the server's clock minus ours, and the rate limit per minute, by the last answers."""
-    found = database.fact("server") or {}
-    return found.get("ahead_seconds", 0.0), found.get("per_minute")
-
-
-def _exhaustion(database: Database) -> QuotaExhaustion | None:
-    """Return the API's last report of a used-up month; None if there is none."""
-    found = database.fact("exhaustion")
-    if found is None:
-        return None
-    noted_at, until = (datetime.fromisoformat(found[name]) for name in ("noted_at", "until"))
-    return QuotaExhaustion(noted_at, until, found["is_told"])
+    found = database.fact("server") or {"ahead_seconds": 0, "per_minute": None}
+    return timedelta(seconds=found["ahead_seconds"]), found["per_minute"]
 
 
 # -- Calendar --------------------------------------------------------------------------------------
@@ -311,11 +274,9 @@ def format_moment(moment: datetime) -> str:
 
 def billing_period(day: date, billing_day: int) -> BillingPeriod:
     """Return the billing cycle that contains a day."""
-    begins = _billing_date(day.year * 12 + day.month - 1, billing_day)
-    if day < begins:
-        begins = _billing_date(day.year * 12 + day.month - 2, billing_day)
-    month = begins.year * 12 + begins.month - 1
-    return BillingPeriod(begins, _billing_date(month + 1, billing_day))
+    month = day.year * 12 + day.month - 1
+    month -= day < _billing_date(month, billing_day)
+    return BillingPeriod(_billing_date(month, billing_day), _billing_date(month + 1, billing_day))
 
 
 def _billing_date(month: int, billing_day: int) -> date:
@@ -345,30 +306,15 @@ def forecast(month: MonthUse, by_day: Mapping[date, int], today: date) -> int | 
     return month.used + rest_of_today + usual * ((month.period.ends - today).days - 1)
 
 
-def _used_up(month: MonthUse, kept: int) -> str:
-    """Return two sentences for users: the month's limit is used up, and when it resets."""
-    reserved = f"; {kept:,} reserved" if kept else ""
-    return (
-        f"The monthly limit of {month.limit or 0:,} requests is used up ({month.used:,} used"
-        f"{reserved}). The limit resets on {month.period.ends}."
-    )
-
-
-def _blocked_until(now: datetime, told: datetime | None, period: BillingPeriod) -> datetime:
+def _blocked_until(now: datetime, unix: float | None, period: BillingPeriod) -> datetime:
     """Return the time until which no request is sent after the API reported a used-up month.
 
-    That is the told time if it is within the billing cycle. Otherwise the report may be wrong, or
+    That is the API's time if it is within the billing cycle. Otherwise the report may be wrong, or
     the billing day may be, or another program may have used up the minute. Then the next request is
     sent within a day.
     """
-    latest = datetime(period.ends.year, period.ends.month, period.ends.day, tzinfo=UTC)
-    if told is not None and now < told <= latest:
-        return told
+    latest = datetime.combine(period.ends, time(), UTC)
+    with suppress(OverflowError, ValueError, OSError):  # A time outside the calendar.
+        if unix is not None and now < (reset := datetime.fromtimestamp(unix, UTC)) <= latest:
+            return reset
     return min(latest, now + timedelta(hours=RETRY_HOURS))
-
-
-def _from_unix_time(unix: float | None) -> datetime | None:
-    """Return the time of a Unix timestamp; None if it is outside the calendar."""
-    with suppress(OverflowError, ValueError, OSError):
-        return None if unix is None else datetime.fromtimestamp(unix, UTC)
-    return None

@@ -6,8 +6,8 @@
     refused   not applied: by a check, by the API, because of another user, or by a person
     held      sent and not found; only a person's decision ends it
 
-A row is stored as it is here: a preview makes it, the steps of a push change it, and the journal
-saves it after every change. `done` and `refused` are final.
+A preview makes the row, the steps of a push change it, and the journal saves it after every change.
+`done` and `refused` are final.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, get_args
+
+from pydantic import TypeAdapter
 
 from connector.catalog.resource import LATENESS_SECONDS
+from connector.state.database import columns
 
 Mode = Literal["create", "update", "upsert", "convert"]
 """Operation for a whole file. An upsert becomes a create or an update for each row."""
@@ -28,34 +31,15 @@ Mode = Literal["create", "update", "upsert", "convert"]
 Operation = Literal["create", "update", "convert"]
 State = Literal["planned", "sent", "done", "refused", "held"]
 
-Outcome = Literal[
-    "create",
-    "update",
-    "convert",
-    "created",
-    "updated",
-    "converted",
-    "unchanged",
-    "duplicate",
-    "invalid",
-    "rejected",
-    "not_applied",
-    "conflict",
-    "held",
-    "not_sent",
-    "delete",
-    "restore",
-    "deleted",
-    "restored",
-    "undone",
-    "nothing",
-    "partly",
-    "irreversible",
-    "refused",
-    "unread",
-    "not_reached",
+Applied = Literal["created", "updated", "converted", "unchanged"]
+NotApplied = Literal[
+    "duplicate", "invalid", "rejected", "not_applied", "conflict", "held", "not_sent"
 ]
-"""Outcome for users. Every row has exactly one; the first three are those of a preview.
+Undone = Literal["delete", "restore", "deleted", "restored", "undone", "nothing"]
+NotUndone = Literal["partly", "irreversible", "refused", "unread", "not_reached"]
+Outcome = Operation | Applied | NotApplied | Undone | NotUndone
+"""Outcome for users. Every row has exactly one. The operations are those of a preview, and `delete`
+and `restore` those of the preview of an undo.
 
 `unchanged`: the record has all values, or an earlier push applied the row. `duplicate`: another row
 of the file, or a record, is the same. `invalid`: refused by the connector's checks. `rejected`:
@@ -63,19 +47,16 @@ refused by the API. `not_applied`: accepted, and the API returned other values. 
 user changed the record since. `held`: sent and unconfirmed. `not_sent`: the push ended before, the
 row has a warning, or a person gave the row up.
 
-The others are those of an undo; `delete` and `restore` are those of its preview. `undone`: it was
-undone before, or nothing is left of it. `nothing`: the row had changed nothing. `partly`: some
-fields are restored, and others cannot be. `irreversible`: a conversion. `unread`: the record could
-not be read, or the write was not answered. `not_reached`: the undo ended before its turn.
+`undone`: undone before, or nothing is left of the row. `nothing`: the row had changed nothing.
+`partly`: some fields are restored. `irreversible`: a conversion. `unread`: the record could not be
+read, or the write was not answered. `not_reached`: the undo ended before.
 """
+
+GOOD = frozenset((*get_args(Applied), *get_args(Undone)))
+"""Outcomes of a push and of an undo that need no attention."""
 
 Fate = Literal["accepted", "refused", "limited", "unsent", "lost"]
 """End of an attempt. `limited` and `unsent` had no effect for certain; a 429 is `limited`."""
-
-GOOD = frozenset(("created", "updated", "converted", "unchanged")) | frozenset(
-    ("delete", "restore", "deleted", "restored", "undone", "nothing")
-)
-"""Outcomes of a push and of an undo that need no attention."""
 
 RowKey = tuple[str, int]
 """A row: its batch, and its number in the file."""
@@ -86,10 +67,8 @@ SHOWN_CHARACTERS_MAX = 200
 SETTLE_SECONDS_MIN = 300.0
 """Minimum number of seconds after which an unanswered request can no longer take effect."""
 
-SETTLE_DEADLINES = 2.0
-"""The waiting time is at least this number of deadlines of one attempt."""
-
-_THE_VALUE = re.compile(r"\b[Tt]he value\b")
+FOLLOWS = frozenset(("taken_over", "already_pushed"))
+"""Codes of a refused row whose write another row has made or may have made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +76,12 @@ class Problem:
     """Problem or warning of a row.
 
     Attributes:
-        code: Stable, documented code.
-        column: Heading in the file; None for a problem of the whole row.
-        field: Name of the field in the API; None for a problem of the whole row.
+        column: Heading in the file; None, as `field`, for a problem of the whole row.
         received: Cell, or value that was to be sent, cut to a length that can be shown.
-        found: Value that the API has instead. If several records match, their ids; for a repeated
-            row, the number of the first one.
         allowed: Values allowed.
         fix: What to do.
+        field: Name of the field in the API.
+        found: Value that the API has instead, ids of matching records, or number of a row.
     """
 
     code: str
@@ -121,7 +98,7 @@ class Problem:
         """Message in which the received value replaces the words "the value"."""
         if self.received is None:
             return self.message
-        return _THE_VALUE.sub(lambda _: f'"{self.received}"', self.message, count=1)
+        return re.sub(r"\b[Tt]he value\b", lambda _: f'"{self.received}"', self.message, count=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,10 +273,6 @@ class Row:
         self.state, self.outcome, self.code, self.problems = state, outcome, code, problems
 
 
-FOLLOWS = frozenset(("taken_over", "already_pushed"))
-"""Codes of a refused row whose write another row has made or may have made."""
-
-
 def _flat(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the values of a body by field, with those of a content type as `fields.KEY`."""
     for name, value in body.items():
@@ -312,14 +285,6 @@ def _flat(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def shorten(value: Any) -> str:
     """Return a value as text of at most `SHOWN_CHARACTERS_MAX` characters; empty for None."""
     return "" if value is None else str(value)[:SHOWN_CHARACTERS_MAX]
-
-
-def settle_seconds(deadline_seconds: float) -> float:
-    """Return the seconds after which an unanswered request can no longer take effect.
-
-    `deadline_seconds` is the client's time limit for one request.
-    """
-    return max(SETTLE_DEADLINES * deadline_seconds, SETTLE_SECONDS_MIN)
 
 
 # -- Same writes, same records ---------------------------------------------------------------------
@@ -369,62 +334,35 @@ def _hash(value: Any) -> str:
 # -- Columns ---------------------------------------------------------------------------------------
 # The journal has a column for each value by which rows are found, and three structures.
 
+_ROW = TypeAdapter(Row)
 _AFTER = ("parent", "fields", "then", "base", "identity")
-_ANSWER = ("problems", "warnings", "attempts", "is_created")
-_PLAIN = (
-    *("number", "resource", "operation", "record_id", "state", "outcome", "code", "before"),
-    *("updated_at", "batch", "moved_at", "undone_at"),
-)
+_ANSWER = ("is_created", "problems", "warnings", "attempts")
+_PLAIN = {each.name for each in fields(Row)} - {*_AFTER, *_ANSWER, "same"}
 
 
 def to_columns(row: Row) -> dict[str, Any]:
     """Return the row by column of the table `rows`."""
+    values = columns(row)
+    same_batch, same_number = row.same or (None, None)
     return {
-        **{name: getattr(row, name) for name in _PLAIN},
+        **{name: values[name] for name in _PLAIN},
+        "same_batch": same_batch,
+        "same_number": same_number,
         "is_open": row.is_open,
         "fingerprint": fingerprint(row),
         "subject": subject(row),
-        "same_batch": row.same and row.same[0],
-        "same_number": row.same and row.same[1],
-        "after": {name: getattr(row, name) for name in _AFTER} if row.operation else None,
-        "answer": {
-            "is_created": row.is_created,
-            "problems": [_brief(each) for each in row.problems],
-            "warnings": [_brief(each) for each in row.warnings],
-            "attempts": [_brief(each) for each in row.attempts],
-        },
+        "after": {name: values[name] for name in _AFTER} if row.operation else None,
+        "answer": _ROW.dump_python(row, mode="json", include={*_ANSWER}),
     }
 
 
-def from_columns(columns: Any) -> Row:
+def from_columns(stored: Any) -> Row:
     """Return the row from the columns of the table `rows`."""
-    answer = columns["answer"]
-    same_batch, same_number = columns["same_batch"], columns["same_number"]
-    return Row(
-        **{name: columns[name] for name in _PLAIN},
-        **(columns["after"] or {}),
-        same=(same_batch, same_number) if same_batch is not None else None,
-        is_created=answer["is_created"],
-        problems=tuple(Problem(**each) for each in answer["problems"]),
-        warnings=tuple(Problem(**each) for each in answer["warnings"]),
-        attempts=[_attempt(each) for each in answer["attempts"]],
+    after, answer = stored["after"], stored["answer"]
+    same = stored["same_batch"] and (stored["same_batch"], stored["same_number"])
+    return _ROW.validate_python(
+        {name: stored[name] for name in _PLAIN}
+        | {name: after[name] for name in _AFTER if after is not None}
+        | {name: answer[name] for name in _ANSWER}
+        | {"same": same}
     )
-
-
-def _brief(record: Problem | Attempt) -> dict[str, Any]:
-    """Return a problem or an attempt for JSON, without values that are None."""
-    return {
-        name: value.isoformat() if isinstance(value, datetime) else value
-        for name, value in asdict(record).items()
-        if value is not None
-    }
-
-
-def _attempt(stored: Mapping[str, Any]) -> Attempt:
-    """Return an attempt from its JSON."""
-    times = {name: datetime.fromisoformat(stored[name]) for name in ("at", "sent_after")}
-    body = {"body": None, **stored}
-    return Attempt(**{**body, **times})
-
-
-assert {*_PLAIN, *_AFTER, *_ANSWER, "same"} == {each.name for each in fields(Row)}

@@ -7,12 +7,12 @@ published file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from connector.catalog import CATALOG
-from connector.state.database import Database, columns
+from connector.state.database import Database, columns, to_record
 
 BACKUPS_KEPT = 50
 """Number of records of backups that stay."""
@@ -32,11 +32,7 @@ class Run:
     command: Annotated[str, "Command of the run: `pull`, `push`, `dagster` and so on."]
     started_at: Annotated[datetime, "Start time."]
     ended_at: Annotated[datetime | None, "End time; null while it is running."] = None
-    outcome: Annotated[
-        str | None,
-        "Outcome: `done`, `partial`, `stopped`, `failed` or `interrupted`; null while it is "
-        "running.",
-    ] = None
+    outcome: Annotated[str | None, "done, partial, stopped, failed or interrupted; or null."] = None
     seconds: Annotated[float | None, "Duration."] = None
     waited_seconds: Annotated[float | None, "Seconds of waiting for the rate limit."] = None
     requests: Annotated[int | None, "Number of requests, including retries."] = None
@@ -44,7 +40,6 @@ class Run:
     error_code: Annotated[str | None, "Error code if it ended early, else null."] = None
     message: Annotated[str | None, "Error message if it ended early, else null."] = None
     budget: Annotated[int | None, "Maximum number of requests; null for no limit."] = None
-    month_share: Annotated[float | None, "Share of `monthly_requests`; null if not set."] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +47,7 @@ class ResourceRun:
     """One row per run and resource, with records by change and requests by kind."""
 
     resource: Annotated[str, "The resource, by the name of its table in `landing`."]
-    outcome: Annotated[
-        str,
-        "Outcome: `done`, `partial`, `stopped`, `failed`, `skipped`, or `not_started` if the "
-        "run ended before this resource.",
-    ]
+    outcome: Annotated[str, "done, partial, stopped, failed, skipped or not_started."]
     proven: Annotated[bool, "True if the records are verified until `bookmark_after`."]
     requests: Annotated[int, "Number of requests for the resource, including retries."]
     lists: Annotated[int, "Requests that read a page of a list."]
@@ -72,18 +63,12 @@ class ResourceRun:
     bookmark_after: Annotated[datetime | None, "Server time until which it is verified."]
     error_code: Annotated[str | None, "Error code if it ended early, else null."] = None
     message: Annotated[str | None, "Reason why it is not verified or ended early."] = None
-    sweeps: Annotated[int, "Requests that searched for deleted and missing records."] = 0
     scrubs: Annotated[int, "Requests that re-verified records."] = 0
-    waited_seconds: Annotated[float, "Seconds of waiting for the rate limit."] = 0.0
-    rate_limited: Annotated[int, "Responses with status 429."] = 0
     lateness_seconds: Annotated[float | None, "Longest time until a change is visible."] = None
-    oldest_read_at: Annotated[datetime | None, "Time of the oldest reading of a live record."] = (
-        None
-    )
+    oldest_read_at: Annotated[datetime | None, "Oldest reading of a live record."] = None
     anomalies: Annotated[Mapping[str, int], "Events by kind, without deletions."] = field(
         default_factory=dict
     )
-    month_share: Annotated[float | None, "Share of `monthly_requests`; null if not set."] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,38 +77,17 @@ class Publication:
 
     publication: Annotated[str, "Id of the attempt: its start time (UTC) and random characters."]
     started_at: Annotated[datetime, "Start time."]
-    run_id: Annotated[
-        str | None, "Last run whose records are in the file (`sync.runs.run_id`)."
-    ] = None
+    run_id: Annotated[str | None, "Last run with records in the file (`sync.runs.run_id`)."] = None
     ended_at: Annotated[datetime | None, "End time; null while it is running."] = None
-    true_of: Annotated[
-        datetime | None,
-        "Latest time up to which a resource is verified (sync.bookmarks). The models use it "
-        "as the current time.",
-    ] = None
-    outcome: Annotated[
-        str | None, "published, refused (a blocking check failed), failed or interrupted."
-    ] = None
+    true_of: Annotated[datetime | None, "Current time of the models: latest `proven_at`."] = None
+    outcome: Annotated[str | None, "published, refused by a check, failed or interrupted."] = None
     models: Annotated[int, "Number of models and seeds."] = 0
     checks: Annotated[int, "Number of tests and audits."] = 0
-    failed_checks: Annotated[
-        tuple[str, ...], "Names of the failed checks; warnings if it is published."
-    ] = ()
-    failed_rows: Annotated[tuple[int, ...], "Number of rows found by each failed check."] = ()
-    failed_samples: Annotated[
-        tuple[str | None, ...], "Id of one record found by each failed check, or null."
-    ] = ()
-    unfilled_seeds: Annotated[
-        tuple[str, ...], "Seeds that are not filled in. Their checks do not count as failed."
-    ] = ()
-    unfilled_rows: Annotated[
-        tuple[int, ...], "Number of values that each of these seeds lacks."
-    ] = ()
+    failed_checks: Annotated[tuple[str, ...], "Failed checks; warnings if it is published."] = ()
+    unfilled_seeds: Annotated[tuple[str, ...], "Seeds to fill in. Their checks do not fail."] = ()
     personal: Annotated[str, "Personal fields: keep, drop or hash."] = "keep"
     left_out: Annotated[tuple[str, ...], "Schemas and columns that are left out of the file."] = ()
-    time_zone: Annotated[str | None, "Time zone of the account, used for days in the models."] = (
-        None
-    )
+    time_zone: Annotated[str | None, "Time zone of the days in the models."] = None
     error_code: Annotated[str | None, "Error code if it ended early, else null."] = None
     message: Annotated[str | None, "Error message if it was refused or failed, else null."] = None
     bytes: Annotated[int | None, "Size of the file; null in the published file itself."] = None
@@ -165,8 +129,6 @@ class Runs:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    # -- runs -------------------------------------------------------------------------------------
-
     def begin(self, run: Run) -> None:
         """Record a run that starts now. Earlier ones without an outcome were interrupted.
 
@@ -184,22 +146,13 @@ class Runs:
         """Record the result of a run for one resource."""
         self._database.put("run_resources", {"run_id": run_id, **columns(result)})
 
-    def latest(self, count: int) -> tuple[Run, ...]:
-        """Return the latest runs, newest first."""
-        sql = "SELECT * FROM runs ORDER BY started_at DESC, run_id DESC LIMIT ?"
-        return tuple(Run(**row) for row in self._database.rows(sql, count))
-
     def latest_of_resources(self) -> dict[str, tuple[str, ResourceRun]]:
         """Return run id and result of the latest run that reached each resource, in API order."""
         rows = self._database.rows(
             "SELECT r.* FROM run_resources AS r JOIN runs USING (run_id)"
             " WHERE r.outcome <> 'not_started' ORDER BY started_at, run_id"
         )
-        names = [each.name for each in fields(ResourceRun)]
-        found = {
-            row["resource"]: (row["run_id"], ResourceRun(**{name: row[name] for name in names}))
-            for row in rows
-        }
+        found = {row["resource"]: (row["run_id"], to_record(ResourceRun, row)) for row in rows}
         return {name: found[name] for name in CATALOG if name in found}
 
     def note_progress(self, run_id: str, resource: str, live: int, pending: int) -> None:
@@ -217,10 +170,10 @@ class Runs:
 
     def health(self) -> RunHealth:
         """Return the latest runs and publications."""
-        first = self._database.rows("SELECT * FROM runs ORDER BY started_at LIMIT 1")
+        runs = self._database.find(Run, "SELECT * FROM runs ORDER BY started_at DESC, run_id DESC")
         return RunHealth(
-            self.latest(RUNS_READ),
-            first[0]["started_at"] if first else None,
+            tuple(runs[:RUNS_READ]),
+            runs[-1].started_at if runs else None,
             self.latest_of_resources(),
             self.publications(PUBLICATIONS_READ),
         )
@@ -266,10 +219,7 @@ class Runs:
         replaced. Any other one was interrupted.
         """
         with self._database.transaction():
-            if shown is not None and self._database.rows(
-                "SELECT 1 FROM publications WHERE publication = ? AND outcome IS NULL",
-                shown.publication,
-            ):
+            if shown is not None:
                 self.put_publication(shown)
             self._database.write(
                 "UPDATE publications SET outcome = 'interrupted' WHERE outcome IS NULL"
@@ -283,17 +233,10 @@ class Runs:
     def publications(self, count: int) -> tuple[Publication, ...]:
         """Return the latest publications, newest first."""
         sql = "SELECT * FROM publications ORDER BY started_at DESC, publication DESC LIMIT ?"
-        rows = map(dict, self._database.rows(sql, count))
-        return tuple(Publication(**{n: _as_tuple(v) for n, v in row.items()}) for row in rows)
+        return tuple(self._database.find(Publication, sql, count))
 
 
-def _as_tuple(value: Any) -> Any:
-    """Return a list as a tuple; other values as they are."""
-    return tuple(value) if isinstance(value, list) else value
-
-
-# -- Identity --------------------------------------------------------------------------------------
-# The work file and the state of a data folder have the same identity.
+# -- Facts of the folder ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,18 +254,26 @@ class Identity:
     written_by: str
 
 
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Restore of the data folder from a backup. Pushes and requests since `made_at` are missing.
+
+    `proven` has for each resource the server time up to which the restored files are verified.
+    """
+
+    restored_at: datetime
+    made_at: datetime
+    proven: Mapping[str, datetime | None]
+
+
 def read_identity(database: Database) -> Identity | None:
     """Return the identity of the data folder; None before the first run."""
-    found = database.fact("identity")
-    return Identity(**found) if found else None
+    return database.fact_as(Identity, "identity")
 
 
-def write_identity(database: Database, identity: Identity) -> None:
-    """Replace the identity of the folder."""
-    database.note("identity", columns(identity))
-
-
-# -- Backups ---------------------------------------------------------------------------------------
+def latest_restore(database: Database) -> Restore | None:
+    """Return the latest restore; None if there is none."""
+    return database.fact_as(Restore, "restore")
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,48 +287,13 @@ class Backup:
     message: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Restore:
-    """Restore of the data folder from a backup. Pushes and requests since `made_at` are missing.
-
-    `proven` has for each resource the server time up to which the restored files are verified.
-    """
-
-    restored_at: datetime
-    made_at: datetime
-    proven: Mapping[str, datetime | None]
-
-
 def put_backup(database: Database, backup: Backup) -> None:
     """Record a backup, or replace the record with the same start."""
     with database.transaction():
-        database.put("backups", columns(backup))
-        database.write(
-            "DELETE FROM backups WHERE began_at NOT IN"
-            " (SELECT began_at FROM backups ORDER BY began_at DESC LIMIT ?)",
-            BACKUPS_KEPT,
-        )
+        others = [each for each in latest_backups(database) if each.began_at != backup.began_at]
+        database.note("backups", [backup, *others][:BACKUPS_KEPT])
 
 
 def latest_backups(database: Database) -> tuple[Backup, ...]:
     """Return the records of backups, newest first."""
-    found = database.rows("SELECT * FROM backups ORDER BY began_at DESC")
-    return tuple(Backup(**row) for row in found)
-
-
-def note_restore(database: Database, restore: Restore) -> None:
-    """Record the latest restore."""
-    database.note("restore", columns(restore))
-
-
-def latest_restore(database: Database) -> Restore | None:
-    """Return the latest restore; None if there is none."""
-    found = database.fact("restore")
-    if found is None:
-        return None
-    restored_at, made_at = (datetime.fromisoformat(found[n]) for n in ("restored_at", "made_at"))
-    return Restore(
-        restored_at,
-        made_at,
-        {name: at and datetime.fromisoformat(at) for name, at in found["proven"].items()},
-    )
+    return tuple(to_record(Backup, each) for each in database.fact("backups") or ())

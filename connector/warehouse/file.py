@@ -15,7 +15,7 @@ import shutil
 import stat
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 import duckdb
 import pyarrow as pa
 
-from connector.atomic_files import FILE_MODE, create_private_file, sync_folder
+from connector.atomic_files import FILE_MODE, sync_folder
 from connector.errors import ConnectorError, WarehouseError, file_error
 from connector.state.lock import NO_LOCKS, no_locks_error
 
@@ -93,7 +93,18 @@ def open_file(path: Path, *, memory: str = MEMORY_MAX) -> Iterator[Connection]:
     with convert_errors(path):
         with shared.lock:
             if shared.duckdb is None:
-                shared.duckdb = _attach(path, name, memory)
+                is_new = not path.exists()
+                # Otherwise DuckDB would spill to the current directory of the process.
+                spill = {"memory_limit": memory, "temp_directory": f"{path.absolute()}.tmp"}
+                shared.duckdb = duckdb.connect(":memory:", config=_CONFIG | spill)
+                try:
+                    attach(shared.duckdb, path, name)
+                except BaseException:
+                    shared.duckdb.close()
+                    shared.duckdb = None
+                    raise
+                if is_new:
+                    path.chmod(FILE_MODE)
             connection = shared.duckdb.cursor()
             shared.users += 1
         try:
@@ -111,23 +122,12 @@ def open_file(path: Path, *, memory: str = MEMORY_MAX) -> Iterator[Connection]:
                     instance.close()
 
 
-def _attach(path: Path, name: str, memory: str) -> Connection:
-    """Return a new DuckDB instance with the file attached. Raises errors of DuckDB."""
-    is_new = not path.exists()
-    # Otherwise DuckDB would spill to the current directory of the process.
-    config = _CONFIG | {"memory_limit": memory, "temp_directory": f"{path.absolute()}.tmp"}
-    instance = duckdb.connect(":memory:", config=config)
-    try:
-        instance.execute(
-            f"{SESSION}; ATTACH {literal(str(path))} AS {name} "
-            f"(STORAGE_VERSION '{STORAGE_VERSION}', ROW_GROUP_SIZE {ROW_GROUP_ROWS})"
-        )
-        if is_new:
-            path.chmod(FILE_MODE)
-    except BaseException:
-        instance.close()
-        raise
-    return instance
+def attach(connection: Connection, path: Path, name: str) -> None:
+    """Attach the file at a path under a quoted name, and create it if it is missing."""
+    connection.execute(
+        f"{SESSION}; ATTACH {literal(str(path))} AS {name} "
+        f"(STORAGE_VERSION '{STORAGE_VERSION}', ROW_GROUP_SIZE {ROW_GROUP_ROWS})"
+    )
 
 
 @contextmanager
@@ -137,23 +137,15 @@ def open_read_only(path: Path) -> Iterator[Connection]:
     `duckdb.connect(path)` would return a file that this process already has open, although it may
     have been replaced since.
     """
-    try:
-        with convert_errors(path), duckdb.connect(":memory:") as connection:
-            name = quoted(path.name.partition(".")[0])
-            connection.execute(f"ATTACH {literal(str(path))} AS {name} (READ_ONLY)")
-            connection.execute(f"USE {name}; {SESSION}")
-            yield connection
-    except WarehouseError as error:
-        if error.code != "not_a_warehouse":
-            raise
-        raise WarehouseError(str(error), code=error.code, action=_REPLACE) from error
-
-
-_REPLACE = (
-    "Run 'connector publish', which replaces this file. If the work file is missing or damaged too,"
-    " restore a backup with 'connector restore FROM'."
-)
-"""Action for a damaged published file: nothing in it is lost while the work file exists."""
+    damaged = (
+        "Run 'connector publish', which replaces this file. If the work file is missing or damaged"
+        " too, restore a backup with 'connector restore FROM'."
+    )
+    with convert_errors(path, damaged=damaged), duckdb.connect(":memory:") as connection:
+        name = quoted(path.name.partition(".")[0])
+        connection.execute(f"ATTACH {literal(str(path))} AS {name} (READ_ONLY)")
+        connection.execute(f"USE {name}; {SESSION}")
+        yield connection
 
 
 @contextmanager
@@ -170,20 +162,15 @@ def transaction(connection: Connection) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def staged(connection: Connection, table: pa.Table) -> Iterator[None]:
-    """Make an Arrow table readable in SQL under the name `stage`."""
+def run_staged(
+    connection: Connection, table: pa.Table, sql: str, values: Mapping[str, Any] | None = None
+) -> list[Any]:
+    """Run a statement that reads an Arrow table under the name `stage`; return its rows."""
     connection.register("stage", table)
     try:
-        yield
+        return connection.execute(sql, values).fetchall()
     finally:
         connection.unregister("stage")
-
-
-def run_staged(connection: Connection, table: pa.Table, sql: str) -> list[Any]:
-    """Run a statement that reads an Arrow table under the name `stage`; return its rows."""
-    with staged(connection, table):
-        return connection.execute(sql).fetchall()
 
 
 # -- Files -----------------------------------------------------------------------------------------
@@ -205,13 +192,6 @@ def make_folder(folder: Path, action: str | None = None) -> None:
             raise OSError(code, os.strerror(code), str(folder))
 
 
-def copy_file(source: Path, target: Path) -> None:
-    """Copy a file that no process writes to; `target` is new. Raises an `OSError`."""
-    with create_private_file(target):
-        pass
-    shutil.copyfile(source, target)
-
-
 def replace_file(draft: Path, target: Path) -> int:
     """Write a complete file to disk and rename it; return its size in bytes.
 
@@ -223,25 +203,19 @@ def replace_file(draft: Path, target: Path) -> int:
             with open_file(draft) as connection:
                 connection.execute("CHECKPOINT")
         if target.exists():
-            _copy_permissions(target, draft)
+            given, mode = target.stat(), stat.S_IMODE(target.stat().st_mode)
+            if given.st_gid != draft.stat().st_gid:
+                try:
+                    os.chown(draft, -1, given.st_gid)
+                except PermissionError:  # Another group must not get the rights of this one.
+                    mode &= ~stat.S_IRWXG
+            draft.chmod(mode)
         with draft.open("rb") as written:
             os.fsync(written.fileno())
             size = os.fstat(written.fileno()).st_size
         draft.replace(target)
         sync_folder(target.parent)
     return size
-
-
-def _copy_permissions(source: Path, target: Path) -> None:
-    """Give a file the mode and group of another file."""
-    given, mode = source.stat(), stat.S_IMODE(source.stat().st_mode)
-    if given.st_gid != target.stat().st_gid:
-        try:
-            os.chown(target, -1, given.st_gid)
-        except PermissionError:
-            # This user is not in the group. Another group must not get the rights of that one.
-            mode &= ~stat.S_IRWXG
-    target.chmod(mode)
 
 
 def remove_file(path: Path) -> None:
@@ -253,22 +227,6 @@ def remove_file(path: Path) -> None:
 
 
 # -- Errors ----------------------------------------------------------------------------------------
-
-
-@contextmanager
-def convert_errors(path: Path, action: str | None = None) -> Iterator[None]:
-    """Raise errors of DuckDB and of the file system as `WarehouseError`.
-
-    `action` replaces the action for a file in the data folder.
-    """
-    try:
-        yield
-    except (ConnectorError, duckdb.ProgrammingError, duckdb.DataError):
-        raise  # A wrong statement is a bug, not an error of the file.
-    except duckdb.Error as error:
-        raise _to_warehouse_error(path, str(error)) from error
-    except OSError as error:
-        raise file_error(path, error, action) from error
 
 
 _ERRORS = (
@@ -285,15 +243,32 @@ _ERRORS = (
 _NO_LOCKS = ("locks are not supported", *(os.strerror(each).lower() for each in NO_LOCKS))
 
 
-def _to_warehouse_error(path: Path, message: str) -> WarehouseError:
-    """Return the `WarehouseError` for a message of DuckDB."""
-    text = message.partition("\n")[0]
-    # DuckDB reports a file system without locks as a lock that another process holds.
-    if any(each in message.lower() for each in _NO_LOCKS):
-        return no_locks_error(path)
-    for marks, problem, code in _ERRORS:
-        if any(mark in text.lower() for mark in marks):
-            holder = re.search(r"PID (\d+)", text)
-            name = f"process {holder[1]}" if holder else "another process"
-            return WarehouseError(problem.format(path, holder=name), code=code)
-    return WarehouseError(f"{path} cannot be used: {text}")
+@contextmanager
+def convert_errors(
+    path: Path, action: str | None = None, damaged: str | None = None
+) -> Iterator[None]:
+    """Raise errors of DuckDB and of the file system as `WarehouseError`.
+
+    `action` replaces the action for a file in the data folder, and `damaged` that for a damaged
+    file.
+    """
+    try:
+        yield
+    except (ConnectorError, duckdb.ProgrammingError, duckdb.DataError):
+        raise  # A wrong statement is a bug, not an error of the file.
+    except OSError as error:
+        raise file_error(path, error, action) from error
+    except duckdb.Error as error:
+        text = str(error).partition("\n")[0]
+        # DuckDB reports a file system without locks as a lock that another process holds.
+        if any(each in str(error).lower() for each in _NO_LOCKS):
+            raise no_locks_error(path) from error
+        for marks, problem, code in _ERRORS:
+            if any(mark in text.lower() for mark in marks):
+                holder = re.search(r"PID (\d+)", text)
+                message = problem.format(
+                    path, holder=f"process {holder[1]}" if holder else "another process"
+                )
+                way_out = damaged if code == "not_a_warehouse" else None
+                raise WarehouseError(message, code=code, action=way_out) from error
+        raise WarehouseError(f"{path} cannot be used: {text}") from error

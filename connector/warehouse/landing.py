@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from datetime import datetime, timedelta
 from operator import add
 from typing import Any
@@ -23,7 +23,7 @@ import pyarrow as pa
 from connector.catalog.field import Kind
 from connector.catalog.resource import Resource
 from connector.state.runs import Event
-from connector.warehouse.file import Connection, literal, quoted, run_staged, staged
+from connector.warehouse.file import Connection, literal, quoted, run_staged
 from connector.warehouse.schema import (
     PARTS_COLUMNS,
     PARTS_TABLE,
@@ -169,7 +169,7 @@ class Landing:
         if commit.bookmark is not None:
             self._write_bookmark(commit.bookmark)
         if commit.ends_stream:
-            self._execute(f"DELETE FROM sync.bookmarks WHERE {self._is_own}")
+            self._connection.execute(f"DELETE FROM sync.bookmarks WHERE {self._is_own}")
         counts = Counts(listed=listed, deleted=len(deleted)) + records
         gone = tuple(Event("deleted", "the API answered 404", id) for id in deleted)
         return counts, (*events, *more, *gone, *commit.events)
@@ -291,13 +291,15 @@ class Landing:
             "CREATE TEMP TABLE ended AS SELECT open.rowid AS place, stage.at "
             f"FROM {self._history} AS open JOIN stage USING (id) WHERE _valid_to IS NULL",
         )
-        self._execute(
+        self._connection.execute(
             f"INSERT INTO {self._history} SELECT open.* REPLACE "
             "(greatest(ended.at, _valid_from) AS _valid_to) "
             f"FROM {self._history} AS open JOIN ended ON open.rowid = ended.place"
         )
-        self._execute(f"DELETE FROM {self._history} WHERE rowid IN (SELECT place FROM ended)")
-        self._execute("DROP TABLE ended")
+        self._connection.execute(
+            f"DELETE FROM {self._history} WHERE rowid IN (SELECT place FROM ended)"
+        )
+        self._connection.execute("DROP TABLE ended")
 
     # -- Queue and bookmark ------------------------------------------------------------------------
 
@@ -321,14 +323,14 @@ class Landing:
         code = pa.array([each.reason for each in unread.values()], pa.string())
         texts = [replace_surrogates(each.message) for each in unread.values()]
         error = pa.array(texts, pa.string())
-        with staged(self._connection, ids_table(unread, code=code, error=error)):
-            self._execute(
-                "UPDATE sync.queue AS queued SET error_code = stage.code, error = stage.error, "
-                "failed_runs = failed_runs + (run_id IS DISTINCT FROM $run_id)::BIGINT, "
-                "failed_since = coalesce(failed_since, $at::TIMESTAMPTZ), run_id = $run_id "
-                f"FROM stage WHERE {self._is_own} AND queued.id = stage.id",
-                {"run_id": self._run_id, "at": self._at.isoformat()},
-            )
+        self._run(
+            ids_table(unread, code=code, error=error),
+            "UPDATE sync.queue AS queued SET error_code = stage.code, error = stage.error, "
+            "failed_runs = failed_runs + (run_id IS DISTINCT FROM $run_id)::BIGINT, "
+            "failed_since = coalesce(failed_since, $at::TIMESTAMPTZ), run_id = $run_id "
+            f"FROM stage WHERE {self._is_own} AND queued.id = stage.id",
+            {"run_id": self._run_id, "at": self._at.isoformat()},
+        )
 
     def _dequeue(self, ids: Iterable[str]) -> None:
         """Remove ids from the queue."""
@@ -352,19 +354,18 @@ class Landing:
         before = read_bookmark(self._connection, self._stream).proven_at
         is_forward = before is None or (mark.proven_at is not None and mark.proven_at >= before)
         assert is_forward, f"{self._resource} {self._parent}: the bookmark moved back"
-        self._execute(f"DELETE FROM sync.bookmarks WHERE {self._is_own}")
+        self._connection.execute(f"DELETE FROM sync.bookmarks WHERE {self._is_own}")
         values = {"resource": self._resource, "parent": self._parent, "run_id": self._run_id}
         values |= asdict(mark)
         marks = ", ".join(f"${name}" for name in values)
-        self._execute(f"INSERT INTO sync.bookmarks ({', '.join(values)}) VALUES ({marks})", values)
+        self._connection.execute(
+            f"INSERT INTO sync.bookmarks ({', '.join(values)}) VALUES ({marks})", values
+        )
 
     # -- Statements --------------------------------------------------------------------------------
 
-    def _execute(self, sql: str, values: Mapping[str, Any] | None = None) -> None:
-        self._connection.execute(sql, values)
-
-    def _run(self, stage: pa.Table, sql: str) -> list[Any]:
-        return run_staged(self._connection, stage, sql)
+    def _run(self, stage: pa.Table, sql: str, values: Mapping[str, Any] | None = None) -> list[Any]:
+        return run_staged(self._connection, stage, sql, values)
 
     def _insert(self, name: str, table: pa.Table) -> None:
         """Insert the rows into a table."""
@@ -404,4 +405,4 @@ def read_bookmark(connection: Connection, stream: Stream) -> Bookmark:
 
 def _anomalies(rows: RowBatch) -> tuple[Event, ...]:
     """Return an event for each undeclared field or value in the rows, with one of the records."""
-    return tuple(Event(each.kind, each.detail, id) for each, id in rows.anomalies.items())
+    return tuple(replace(each, id=id) for each, id in rows.anomalies.items())

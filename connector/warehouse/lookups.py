@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,7 +20,7 @@ from connector.catalog.content import ContentTypeField
 from connector.catalog.field import Field, Kind, parse_datetime
 from connector.log import compact_timestamp
 from connector.state.row import KnownId, LandedRecord
-from connector.warehouse.file import Connection, literal, quoted, staged
+from connector.warehouse.file import quoted, run_staged
 from connector.warehouse.queries import verified_at
 from connector.warehouse.schema import PARTS_TABLE, ids_table
 from connector.warehouse.warehouse import Warehouse
@@ -142,31 +142,30 @@ class WarehouseLookups:
         name = quoted(declaration(resource).name)
         if not ids:
             return {}
-        with self._warehouse.connection() as connection, staged(connection, ids_table(ids)):
-            rows = connection.execute(
+        with self._warehouse.connection() as connection:
+            rows = run_staged(
+                connection,
+                ids_table(ids),
                 "SELECT id, _record::VARCHAR, _hydrated_at IS NOT NULL, _deleted_at IS NOT NULL "
                 f"FROM landing.{name} WHERE rowid IN "
                 # The ids are filtered first, so that other rows' records are not read.
-                f"(SELECT rowid FROM landing.{name} WHERE id IN (SELECT id FROM stage))"
-            ).fetchall()
-            seen = self._seen_records(connection, name)
+                f"(SELECT rowid FROM landing.{name} WHERE id IN (SELECT id FROM stage))",
+            )
+            # The id of a run begins with its start on the local clock: server times are whole
+            # seconds, and the server clock may be wrong.
+            before = "" if self._seen_at is None else compact_timestamp(self._seen_at)
+            versions = run_staged(
+                connection,
+                ids_table(ids),
+                f"SELECT id, arg_max(_record::VARCHAR, _version) FROM history.{name} "
+                "WHERE id IN (SELECT id FROM stage) AND _run_id < $before GROUP BY id",
+                {"before": before},
+            )
+        seen = {id: json.loads(text) for id, text in versions}
         return {
             id: LandedRecord(json.loads(text), is_whole, is_deleted, seen.get(id))
             for id, text, is_whole, is_deleted in rows
         }
-
-    def _seen_records(self, connection: Connection, name: str) -> dict[str, Mapping[str, Any]]:
-        """Return the latest detail, by id, that a run loaded before `seen_at`, if it is set."""
-        if self._seen_at is None:
-            return {}
-        # The id of a run begins with its start on the local clock: server times are whole seconds,
-        # and the server clock may be wrong.
-        rows = connection.execute(
-            f"SELECT id, arg_max(_record::VARCHAR, _version) FROM history.{name} "
-            f"WHERE id IN (SELECT id FROM stage) "
-            f"AND _run_id < {literal(compact_timestamp(self._seen_at))} GROUP BY id"
-        ).fetchall()
-        return {id: json.loads(text) for id, text in rows}
 
     def has_records(self, resource: str) -> bool:
         """Return True if any record of the resource was ever loaded."""

@@ -6,7 +6,8 @@ open keeps reading it, a new reader opens the new one, and a crash leaves one of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pyarrow as pa
 
 from connector.catalog.field import parse_datetime
 from connector.errors import WarehouseError
-from connector.state.database import Database
+from connector.state.database import Database, to_record
 from connector.state.database import columns as columns_of
 from connector.state.journal import Batch, Journal
 from connector.state.quota import RequestUse, billing_period, request_uses
@@ -28,7 +29,7 @@ from connector.warehouse.file import (
     open_read_only,
     quoted,
     remove_file,
-    staged,
+    run_staged,
     transaction,
 )
 from connector.warehouse.schema import (
@@ -109,7 +110,8 @@ def make_draft(warehouse: Warehouse, draft: Path, database: Database, billing_da
         for table in STATE_TABLES:
             stored = f"SELECT * FROM {table.name.split('.')[1]}"
             found = rows[table.name] if table.name in rows else map(dict, database.rows(stored))
-            copy_rows(connection, table, found)
+            create_table(connection, table)
+            insert_rows(connection, table, found)
 
 
 def create_published_tables(connection: Connection) -> None:
@@ -119,23 +121,16 @@ def create_published_tables(connection: Connection) -> None:
         create_table(connection, table)
 
 
-def copy_rows(connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Replace a table by rows of the state; columns that analysts do not need are left out."""
-    connection.execute(f"DROP TABLE IF EXISTS {quoted(table.name)}")
-    create_table(connection, table)
-    _insert(connection, table, list(rows))
-
-
-def _insert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows of the state into their table."""
+def insert_rows(connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Insert rows of the state into a table; columns that analysts do not need are left out."""
+    stored = list(rows)
     stage = pa.table({
         column.name: pa.array(
-            [_value(row[column.name], column.type) for row in rows], ARROW_TYPES[column.type]
+            [_value(row[column.name], column.type) for row in stored], ARROW_TYPES[column.type]
         )
         for column in table.columns
     })  # fmt: skip
-    with staged(connection, stage):
-        connection.execute(f"INSERT INTO {quoted(table.name)} BY NAME SELECT * FROM stage")
+    run_staged(connection, stage, f"INSERT INTO {quoted(table.name)} BY NAME SELECT * FROM stage")
 
 
 def _value(value: Any, type: str) -> Any:
@@ -146,17 +141,11 @@ def _value(value: Any, type: str) -> Any:
         return as_json(value)
     if type.endswith("[]"):
         return list(value)
-    if not isinstance(value, str):
-        return value
-    return _parse_timestamp(value) if type == "TIMESTAMPTZ" else replace_surrogates(value)
-
-
-def _parse_timestamp(text: str) -> datetime | None:
-    """Return a timestamp of the API; None if the text is no timestamp."""
-    try:
-        return parse_datetime(text)
-    except (ValueError, OverflowError):
+    if isinstance(value, str) and type == "TIMESTAMPTZ":
+        with suppress(ValueError, OverflowError):  # A text of the API may be no timestamp.
+            return parse_datetime(value)
         return None
+    return replace_surrogates(value) if isinstance(value, str) else value
 
 
 _PUBLICATIONS = next(each for each in STATE_TABLES if each.name == "sync.publications")
@@ -178,11 +167,8 @@ def own_publication(path: Path) -> Publication | None:
     except (WarehouseError, duckdb.Error):
         return None
     for row in found:
-        values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in zip(names, row, strict=True)
-        }
-        return Publication(**{**values, "bytes": path.stat().st_size})
+        values = dict(zip(names, row, strict=True)) | {"bytes": path.stat().st_size}
+        return to_record(Publication, values)
     return None
 
 
@@ -191,7 +177,7 @@ def write_publication(connection: Connection, publication: Publication) -> None:
     connection.execute(
         "DELETE FROM sync.publications WHERE publication = ?", [publication.publication]
     )
-    _insert(connection, _PUBLICATIONS, [columns_of(publication)])
+    insert_rows(connection, _PUBLICATIONS, [columns_of(publication)])
 
 
 def data_time(connection: Connection) -> datetime | None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration, Resource
-from connector.warehouse.file import Connection, literal, quoted, run_staged, staged
+from connector.warehouse.file import Connection, literal, quoted, run_staged
 from connector.warehouse.landing import stored_rows
 from connector.warehouse.schema import differs_from_item, ids_table
 from connector.warehouse.stream import LandedRow, Stream
@@ -95,8 +95,7 @@ class StreamQueries:
         )
 
     def _first(self, sql: str, values: Sequence[Any] | None = None) -> tuple[Any, ...]:
-        """Return the first column of the result."""
-        return tuple(first for first, *_ in self._connection.execute(sql, values).fetchall())
+        return first_column(self._connection, sql, values)
 
 
 def _between(column: str, after: datetime | None, before: datetime | None) -> str:
@@ -120,17 +119,15 @@ def _time(at: datetime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ResourceState:
-    """State of a resource over all its streams.
+    """State of a resource over all its streams, with numbers of rows. None is unknown.
 
     Attributes:
-        live: Number of rows that are not deleted.
-        listed_only: Number of live rows without a detail; None if unknown.
-        deleted: Number of deleted rows; None if unknown.
-        pending: Number of queued records.
-        broken: Number of queued records that could not be read in several runs.
+        listed_only: Live rows without a detail.
+        pending: Queued records.
+        broken: Queued records that could not be read in several runs.
         proven_at: Time up to which the resource is verified; None if it is not.
         is_listing: True while the list of a first load is being read.
-        lateness_seconds: Greatest assumed delay of a stream; None if it was never pulled.
+        lateness_seconds: Greatest assumed delay of a stream.
         oldest_read_at: Time of the least recently read detail of a live row.
     """
 
@@ -201,42 +198,50 @@ def unread_records(connection: Connection, resource: str) -> tuple[UnreadRecord,
 
 def verified_at(connection: Connection) -> dict[str, datetime | None]:
     """Return the time up to which each resource is verified; None if it is not."""
-    rows = connection.execute(
+    return dict(connection.execute(
         f"SELECT resource, {PROVEN_AT} FROM sync.bookmarks GROUP BY resource ORDER BY resource"
-    ).fetchall()
-    return dict(rows)
+    ).fetchall())  # fmt: skip
+
+
+def first_column(
+    connection: Connection, sql: str, values: Sequence[Any] | None = None
+) -> tuple[Any, ...]:
+    """Return the first column of the result of a query."""
+    return tuple(first for first, *_ in connection.execute(sql, values).fetchall())
+
+
+def bookmark_runs(connection: Connection, resource: str) -> set[str]:
+    """Return the runs that wrote the resource's bookmarks."""
+    sql = "SELECT run_id FROM sync.bookmarks WHERE resource = ?"
+    return {*first_column(connection, sql, [resource])}
 
 
 def live_ids(connection: Connection, resource: str) -> tuple[str, ...]:
     """Return ids of the live loaded records, in order of creation."""
-    rows = connection.execute(
+    return first_column(
+        connection,
         f"SELECT id FROM landing.{quoted(resource)} WHERE _deleted_at IS NULL "
-        "ORDER BY created_at, id"
-    ).fetchall()
-    return tuple(id for (id,) in rows)
+        "ORDER BY created_at, id",
+    )
 
 
 def find_by_slug_or_id(connection: Connection, resource: str, name: str) -> tuple[str, ...]:
     """Return ids of the live loaded records whose slug or id is `name`."""
-    found = connection.execute(
-        f"SELECT id FROM landing.{quoted(resource)} "
-        "WHERE (slug = $1 OR id = $1) AND _deleted_at IS NULL",
-        [name],
-    ).fetchall()
-    return tuple(id for (id,) in found)
+    live = f"SELECT id FROM landing.{quoted(resource)} WHERE _deleted_at IS NULL"
+    return first_column(connection, f"{live} AND (slug = $1 OR id = $1)", [name])
 
 
 def deleted_parents(connection: Connection, resource: Declaration) -> tuple[str, ...]:
     """Return ids of deleted parents that have live items or a bookmark."""
     parents, rows = quoted(resource.parent or ""), quoted(resource.name)
-    found = connection.execute(
+    return first_column(
+        connection,
         f"SELECT parent FROM (SELECT _content_type_id AS parent FROM landing.{rows} "
         "WHERE _deleted_at IS NULL UNION SELECT parent FROM sync.bookmarks WHERE resource = ?) "
         f"WHERE parent NOT IN (SELECT id FROM landing.{parents} WHERE _deleted_at IS NULL) "
         "ORDER BY parent",
         [resource.name],
-    ).fetchall()
-    return tuple(parent for (parent,) in found)
+    )
 
 
 TWIN_SECONDS = 60
@@ -249,18 +254,17 @@ def twins(connection: Connection, resource: Declaration, pushed: Collection[str]
     They have the same natural key. A proxy that sends a request twice makes such records.
     """
     table, found = f"landing.{quoted(resource.name)}", set[str]()
-    with staged(connection, ids_table(pushed)):
-        for key in resource.natural_keys:
-            same = (
-                f"lower(twin.{quoted(n)}::VARCHAR) = lower(made.{quoted(n)}::VARCHAR)" for n in key
-            )
-            rows = connection.execute(
-                f"SELECT twin.id FROM {table} AS made JOIN {table} AS twin ON {' AND '.join(same)} "
-                "WHERE made.id IN (SELECT id FROM stage) AND twin.id NOT IN (SELECT id FROM stage) "
-                "AND twin._deleted_at IS NULL "
-                f"AND abs(epoch(twin.created_at) - epoch(made.created_at)) <= {TWIN_SECONDS}"
-            ).fetchall()
-            found |= {id for (id,) in rows}
+    for key in resource.natural_keys:
+        same = (f"lower(twin.{quoted(n)}::VARCHAR) = lower(made.{quoted(n)}::VARCHAR)" for n in key)
+        rows = run_staged(
+            connection,
+            ids_table(pushed),
+            f"SELECT twin.id FROM {table} AS made JOIN {table} AS twin ON {' AND '.join(same)} "
+            "WHERE made.id IN (SELECT id FROM stage) AND twin.id NOT IN (SELECT id FROM stage) "
+            "AND twin._deleted_at IS NULL "
+            f"AND abs(epoch(twin.created_at) - epoch(made.created_at)) <= {TWIN_SECONDS}",
+        )
+        found |= {id for (id,) in rows}
     return sorted(found)
 
 
@@ -275,11 +279,12 @@ def returned_people(connection: Connection, purges: Mapping[str, datetime]) -> l
     for resource in CATALOG.values():
         if any(each.is_record for each in resource.subjects):
             personal = (f"{quoted(e.name)}::VARCHAR" for e in resource.detail_fields if e.personal)
-            with staged(connection, stage):
-                rows = connection.execute(
-                    f"SELECT id FROM landing.{quoted(resource.name)} JOIN stage USING (id) WHERE "
-                    f"coalesce({', '.join(personal)}) IS NOT NULL AND _hydrated_at < purged_at"
-                ).fetchall()
+            rows = run_staged(
+                connection,
+                stage,
+                f"SELECT id FROM landing.{quoted(resource.name)} JOIN stage USING (id) WHERE "
+                f"coalesce({', '.join(personal)}) IS NOT NULL AND _hydrated_at < purged_at",
+            )
             found += [id for (id,) in rows]
     return found
 

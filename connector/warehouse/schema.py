@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -24,7 +25,8 @@ from connector.catalog.content import ContentTypeField
 from connector.catalog.field import Field, Kind
 from connector.catalog.resource import Declaration, Record, Resource
 from connector.errors import WarehouseError
-from connector.warehouse.file import Connection, literal, quoted, staged, transaction
+from connector.state.runs import Event
+from connector.warehouse.file import Connection, literal, quoted, run_staged, transaction
 from connector.warehouse.stream import Bookmark
 
 SCHEMA_VERSION = 2
@@ -178,17 +180,17 @@ def _field_columns(fields: Iterable[Field]) -> Iterator[Column]:
 @cache
 def landing_columns(name: str) -> tuple[Column, ...]:
     """Return the columns of a resource's landing table, in order."""
-    resource = CATALOG[name]
-    own = (_PARENT, *OWN_COLUMNS) if resource.parent else OWN_COLUMNS
-    return (*_field_columns(resource.detail_fields), *own)
+    return (*_field_columns(CATALOG[name].detail_fields), *_parent_column(name), *OWN_COLUMNS)
 
 
 @cache
 def history_columns(name: str) -> tuple[Column, ...]:
     """Return the columns of a resource's history table, in order."""
-    resource = CATALOG[name]
-    own = (_PARENT, *HISTORY_COLUMNS) if resource.parent else HISTORY_COLUMNS
-    return (*_field_columns(resource.detail_fields), *own)
+    return (*_field_columns(CATALOG[name].detail_fields), *_parent_column(name), *HISTORY_COLUMNS)
+
+
+def _parent_column(name: str) -> tuple[Column, ...]:
+    return (_PARENT,) if CATALOG[name].parent else ()
 
 
 PARTS_COLUMNS = (*_field_columns(ContentTypeField.fields_declared.values()), _PARENT, *OWN_COLUMNS)
@@ -212,43 +214,36 @@ def complete_tables(connection: Connection, path: str) -> None:
     `path` is for errors. Raises `WarehouseError` if the file belongs to another program or to a
     newer version.
     """
-    existing: dict[str, set[str]] = {}
+    existing = defaultdict[str, set[str]](set)
     for table, column in connection.execute(
         "SELECT schema_name || '.' || table_name, column_name FROM duckdb_columns() "
         "WHERE NOT internal AND database_name = current_database()"
     ).fetchall():
-        existing.setdefault(table, set()).add(column)
-    if existing and "sync.schema_version" not in existing:
-        raise WarehouseError(
-            f"{path} is a DuckDB database of another program", code="not_a_warehouse"
-        )
-    version = schema_version(connection) if existing else None
-    if version is not None and version > SCHEMA_VERSION:
-        raise WarehouseError(
-            f"{path} was written by a newer version of the connector",
-            action="Install that version, or restore a backup of this version.",
-            code="not_a_warehouse",
-        )
+        existing[table].add(column)
+    problem, action, version = f"{path} is a DuckDB database of another program", None, None
+    if "sync.schema_version" in existing:
+        ((version,),) = connection.execute(
+            "SELECT coalesce(max(version), 0) FROM sync.schema_version"
+        ).fetchall()
+        problem = f"{path} was written by a newer version of the connector"
+        action = "Install that version, or restore a backup of this version."
+    if existing and (version is None or version > SCHEMA_VERSION):
+        raise WarehouseError(problem, action=action, code="not_a_warehouse")
     incomplete = [
-        table
-        for table in declared_tables()
-        if {each.name for each in table.columns} - existing.get(table.name, set())
+        each for each in declared_tables() if {c.name for c in each.columns} - existing[each.name]
     ]
-    if not incomplete and version is not None:
+    if not incomplete and version:
         return
     with transaction(connection):
-        for table in incomplete:
-            _complete_table(connection, table, existing.get(table.name))
-        if version is None:
+        for each in incomplete:
+            if existing[each.name]:
+                _add_columns(connection, each, existing[each.name])
+            else:
+                create_table(connection, each)
+        if not version:
             connection.execute(f"INSERT INTO sync.schema_version VALUES ({SCHEMA_VERSION})")
     # Schema changes left in the log have made files unreadable; a checkpoint removes them.
     connection.execute("CHECKPOINT")
-
-
-def schema_version(connection: Connection) -> int | None:
-    """Return the layout version of the file; None if no table was created yet."""
-    ((version,),) = connection.execute("SELECT max(version) FROM sync.schema_version").fetchall()
-    return None if version is None else int(version)
 
 
 def create_table(connection: Connection, table: Table) -> None:
@@ -263,16 +258,12 @@ def create_table(connection: Connection, table: Table) -> None:
 
 
 def _comment(connection: Connection, table: str, column: Column) -> None:
-    """Write the comment of a column."""
     name = f"{table}.{quoted(column.name)}"
     connection.execute(f"COMMENT ON COLUMN {name} IS {literal(column.comment)}")
 
 
-def _complete_table(connection: Connection, table: Table, existing: set[str] | None) -> None:
-    """Create the table, or add and fill its missing columns."""
-    if existing is None:
-        create_table(connection, table)
-        return
+def _add_columns(connection: Connection, table: Table, existing: set[str]) -> None:
+    """Add the missing columns of a table, and fill those of fields from `_record`."""
     name = quoted(table.name)
     missing = [each for each in table.columns if each.name not in existing]
     # DuckDB cannot add a column in a transaction that has updated the table.
@@ -280,24 +271,19 @@ def _complete_table(connection: Connection, table: Table, existing: set[str] | N
         connection.execute(f"ALTER TABLE {name} ADD COLUMN {quoted(each.name)} {each.type}")
         _comment(connection, name, each)
     for each in missing:
-        if each.field is not None:
-            _fill_column(connection, name, each)
-
-
-def _fill_column(connection: Connection, table: str, column: Column) -> None:
-    """Set a new column from the field in `_record`, in rows that were loaded before it existed."""
-    assert column.field is not None
-    value = f"(_record -> {literal(column.name)})"
-    rows = connection.execute(
-        f"SELECT rowid, {value} FROM {table} WHERE {value} IS NOT NULL"
-    ).fetchall()
-    values = [column_value(column.field, json.loads(text))[0] for _, text in rows]
-    places = pa.array([place for place, _ in rows], pa.int64())
-    stage = pa.table({"place": places, "value": pa.array(values, ARROW_TYPES[column.type])})
-    with staged(connection, stage):
-        connection.execute(
-            f"UPDATE {table} AS held SET {quoted(column.name)} = stage.value FROM stage "
-            "WHERE held.rowid = stage.place"
+        if each.field is None:
+            continue
+        value = f"(_record -> {literal(each.name)})"
+        rows = connection.execute(
+            f"SELECT rowid, {value} FROM {name} WHERE {value} IS NOT NULL"
+        ).fetchall()
+        values = [column_value(each.field, json.loads(text))[0] for _, text in rows]
+        places = pa.array([place for place, _ in rows], pa.int64())
+        run_staged(
+            connection,
+            pa.table({"place": places, "value": pa.array(values, ARROW_TYPES[each.type])}),
+            f"UPDATE {name} AS held SET {quoted(each.name)} = stage.value FROM stage "
+            "WHERE held.rowid = stage.place",
         )
 
 
@@ -309,37 +295,41 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 _SHOWN_MAX = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Anomaly:
-    """Undeclared field or value in a response, described without personal data."""
-
-    kind: str
-    detail: str
-
-
 class RowBatch:
-    """Rows to insert: by column name, a list with the value of each row."""
+    """Rows to insert: by column name, a list with the value of each row.
+
+    `anomalies` has an event for each undeclared field or value of a response, without personal
+    data, with the id of the first record that has it.
+    """
 
     def __init__(self, columns: tuple[Column, ...]) -> None:
         self._columns = columns
         self.values: dict[str, list[Any]] = {column.name: [] for column in columns}
-        self.anomalies: dict[Anomaly, str] = {}
+        self.anomalies: dict[Event, str] = {}
 
     def add(self, record: Record, own_values: Mapping[str, Any]) -> None:
         """Add a record; `own_values` are the values of the connector's own columns."""
+        id = str(record.raw.get("id"))
+        # The documented status that only a converted record has (API 3.5) is no unknown value.
+        converted = record.declaration.converted_status if isinstance(record, Resource) else None
         for column in self._columns:
-            if column.field is None:
-                value = own_values.get(column.name)
-                if column.name == "_record" and value is None:
+            name, declared = column.name, column.field
+            if declared is None:
+                value = own_values.get(name)
+                if name == "_record" and value is None:
                     value = as_json(record.raw)
-            elif (value := record.raw.get(column.name)) is not None:
-                value, problem = column_value(column.field, value)
-                if problem is not None and not _is_converted(record, column.name, value):
-                    self._note_anomaly(record, column.field, value, problem)
-            self.values[column.name].append(value)
+            elif (value := record.raw.get(name)) is not None:
+                value, problem = column_value(declared, value)
+                is_converted = name == "status" and value is not None and value == converted
+                if problem is not None and not is_converted:
+                    # A choice is a value of the platform and may be shown; others may be personal.
+                    shown = f" {value[:_SHOWN_MAX]!r}" if declared.values and value else ""
+                    kind = "unknown_value" if value is not None else "unreadable_value"
+                    self.anomalies.setdefault(Event(kind, f"{name}{shown} {problem}"), id)
+            self.values[name].append(value)
         for name in record.undeclared_fields:
             shown = replace_surrogates(name)[:_SHOWN_MAX]
-            self.anomalies.setdefault(Anomaly("unknown_field", shown), str(record.raw.get("id")))
+            self.anomalies.setdefault(Event("unknown_field", shown), id)
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))
@@ -348,21 +338,6 @@ class RowBatch:
         """Return the batch as an Arrow table."""
         types = {column.name: ARROW_TYPES[column.type] for column in self._columns}
         return pa.table({n: pa.array(v, types[n]) for n, v in self.values.items()})
-
-    def _note_anomaly(self, record: Record, field: Field, value: Any, problem: str) -> None:
-        """Note an anomaly for an undeclared value, or (None) one that cannot be stored."""
-        # A choice is a value of the platform and may be shown; other values may be personal.
-        shown = f" {value[:_SHOWN_MAX]!r}" if field.values and value else ""
-        kind = "unknown_value" if value is not None else "unreadable_value"
-        anomaly = Anomaly(kind, f"{field.name}{shown} {problem}")
-        self.anomalies.setdefault(anomaly, str(record.raw.get("id")))
-
-
-def _is_converted(record: Record, name: str, value: Any) -> bool:
-    """Return True for the documented status that only a converted record has (API 3.5)."""
-    if not isinstance(record, Resource):
-        return False
-    return name == "status" and value is not None and value == record.declaration.converted_status
 
 
 def column_value(field: Field, value: Any) -> tuple[Any, str | None]:
@@ -415,15 +390,9 @@ def differs_from_item(
         and each.name in record
         and not _is_same(item, record, each.name)
         and (not each.item_values or record[each.name] in each.item_values)
-        and _parsed(each, item[each.name]) != _parsed(each, record[each.name])
+        and column_value(each, item[each.name])[0] != column_value(each, record[each.name])[0]
         for each in resource.item_fields
     )
-
-
-def _parsed(field: Field, value: Any) -> Any:
-    """Return the value as its column stores it; None if it cannot be read."""
-    read = field.parse(value)[0]
-    return replace_surrogates(read) if isinstance(read, str) else read
 
 
 def _is_same(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> bool:

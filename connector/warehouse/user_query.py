@@ -14,8 +14,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from connector.errors import Misused, UnknownName, WarehouseError
-from connector.warehouse.file import literal, open_read_only, quoted
+from connector.errors import Misused, WarehouseError
+from connector.warehouse.file import literal, open_read_only
 from connector.warehouse.queries import verified_at
 
 _SCHEMAS_FIRST = ("marts", "staging", "seeds", "landing", "history", "sync", "push")
@@ -89,25 +89,6 @@ def to_arrow(path: Path, sql: str) -> pa.Table:
             raise Misused(f"the query cannot be run: {error}") from None
 
 
-def read_table(path: Path, table: str) -> pa.Table:
-    """Return a whole table or view. Raises `UnknownName` and a `WarehouseError`."""
-    with open_read_only(path) as connection:
-        known = tables_in(connection)
-        if table not in known:
-            raise UnknownName("table of the published file", table, known)
-        return connection.execute(f"SELECT * FROM {quoted(table)}").to_arrow_table()
-
-
-def write_parquet(path: Path, targets: Mapping[str, Path]) -> None:
-    """Write tables of one snapshot to Parquet files. Raises a `WarehouseError`."""
-    with open_read_only(path) as connection:
-        for table, target in targets.items():
-            connection.execute(
-                f"COPY (SELECT * FROM {quoted(table)}) TO {literal(str(target))} "
-                "(FORMAT parquet, COMPRESSION zstd)"
-            )
-
-
 def tables_in(connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
     """Return tables and views of an open file as `schema.table`, those for analysts first."""
     found = connection.execute(
@@ -170,61 +151,46 @@ def open_query(
     with open_read_only(require_published(published)) as connection:
         connection.execute(_RESTRICTED)
         with _convert_errors(where):
-            _check_is_select(connection, query)
+            statements = connection.extract_statements(query)
+            if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
+                raise Misused(
+                    "the query is not one SELECT statement",
+                    action="Give one statement that reads tables of the published file, for example"
+                    " 'select id, notes from own.candidates_to_update'.",
+                )
             found = connection.sql(query)
             names = [str(name) for name in found.columns]
-            _check_names(names)
+            counts = Counter(map(str.casefold, names))
+            for name in names:
+                if (count := counts[name.casefold()]) > 1:
+                    raise Misused(
+                        f"the query returns {count} columns named {name!r}",
+                        action="Leave one out, or rename it with AS.",
+                    )
             cells = [
-                f"coalesce({_cell(name, str(type)).format(_name(name))}, {literal(null)})"
+                f"coalesce({_cell(name, str(type))}, {literal(null)})"
                 for name, type in zip(names, found.types, strict=True)
             ]
             found = found.project(", ".join(cells))
-        yield names, _rows(found, where)
 
+        def rows() -> Iterator[tuple[str, ...]]:
+            with _convert_errors(where):
+                while batch := found.fetchmany(_BATCH_ROWS):
+                    yield from batch
 
-def _check_is_select(connection: duckdb.DuckDBPyConnection, query: str) -> None:
-    """Raise `Misused` if the query is not one SELECT statement."""
-    statements = connection.extract_statements(query)
-    if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
-        raise Misused(
-            "the query is not one SELECT statement",
-            action="Give one statement that reads tables of the published file, for example"
-            " 'select id, notes from own.candidates_to_update'.",
-        )
-
-
-def _check_names(names: list[str]) -> None:
-    """Raise `Misused` if two columns have the same name."""
-    counts = Counter(map(str.casefold, names))
-    for name in names:
-        if counts[name.casefold()] > 1:
-            raise Misused(
-                f"the query returns {counts[name.casefold()]} columns named {name!r}",
-                action="Leave one out, or rename it with AS.",
-            )
-
-
-def _name(name: str) -> str:
-    """Return a column's name in SQL: one identifier, also with a point."""
-    return '"' + name.replace('"', '""') + '"'
+        yield names, rows()
 
 
 def _cell(name: str, type: str) -> str:
     """Return SQL for the text of a column's cells. Raises `Misused`."""
     for pattern, cell in _CELLS.items():
         if re.fullmatch(pattern, type):
-            return cell
+            quotes = name.replace('"', '""')
+            return cell.format(f'"{quotes}"')
     raise Misused(
         f"column {name!r} of the query has the type {type}, which a cell cannot contain",
         action="Leave the column out, or cast it to VARCHAR.",
     )
-
-
-def _rows(found: duckdb.DuckDBPyRelation, where: str) -> Iterator[tuple[str, ...]]:
-    """Yield the rows of a query."""
-    with _convert_errors(where):
-        while rows := found.fetchmany(_BATCH_ROWS):
-            yield from rows
 
 
 @contextmanager

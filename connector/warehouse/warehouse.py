@@ -5,7 +5,7 @@ The process that holds the account's lock opens the work file; `keep_open` keeps
 
 from __future__ import annotations
 
-import os
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,19 +13,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from connector.atomic_files import sync_folder
+from connector.atomic_files import FILE_MODE, create_private_file
 from connector.catalog import CATALOG
 from connector.errors import WarehouseError
 from connector.state.runs import Event
 from connector.warehouse.file import (
-    ROW_GROUP_ROWS,
-    STORAGE_VERSION,
     Connection,
+    attach,
     convert_errors,
-    copy_file,
-    literal,
     make_folder,
     open_file,
+    quoted,
     remove_file,
     replace_file,
     transaction,
@@ -40,9 +38,6 @@ T = TypeVar("T")
 
 WORK_FILE = "work.duckdb"
 PUBLISHED_FILE = "recruitment.duckdb"
-
-LOST = f"{WORK_FILE} is missing, but {PUBLISHED_FILE} exists. The history is in {WORK_FILE}"
-LOST_ACTION = WarehouseError.codes["work_lost"]
 
 ROWS_WRITTEN_MAX = 5_000
 """Rows after which the file is closed: until then DuckDB keeps replaced rows in memory."""
@@ -99,8 +94,7 @@ class Warehouse:
                 remove_file(draft)
                 raise
         self._is_complete = False
-        with self.connection():
-            pass
+        self.read(lambda _: None)
 
     @contextmanager
     def keep_open(self) -> Iterator[None]:
@@ -182,7 +176,8 @@ class Warehouse:
             # After a checkpoint all data is in the file and none in a log next to it.
             connection.execute("CHECKPOINT")
             with convert_errors(target):
-                copy_file(self.work, target)
+                create_private_file(target).close()
+                shutil.copyfile(self.work, target)
 
     def compact(self) -> None:
         """Write the file again without the bytes of deleted rows; it is unchanged after an error.
@@ -195,15 +190,8 @@ class Warehouse:
         with open_file(self.work) as connection, convert_errors(self.work):
             # The log must be empty, or it would be applied to the new file.
             connection.execute("CHECKPOINT")
-            ((name,),) = connection.execute("SELECT current_database()").fetchall()
-            connection.execute(
-                f"ATTACH {literal(str(fresh))} AS fresh "
-                f"(STORAGE_VERSION '{STORAGE_VERSION}', ROW_GROUP_SIZE {ROW_GROUP_ROWS})"
-            )
-            fresh.chmod(0o600)
-            connection.execute(f'COPY FROM DATABASE "{name}" TO fresh')
+            attach(connection, fresh, "fresh")
+            fresh.chmod(FILE_MODE)
+            connection.execute(f"COPY FROM DATABASE {quoted(self.work.stem)} TO fresh")
             connection.execute("CHECKPOINT fresh; DETACH fresh")
-            with fresh.open("rb") as written:
-                os.fsync(written.fileno())
-            fresh.replace(self.work)
-            sync_folder(self.folder)
+            replace_file(fresh, self.work)

@@ -27,13 +27,14 @@ ADDRESS = "https://acme.example"
 
 
 def choose_steps(steps: int) -> list[int]:
-    """Return the steps to kill at: all, or the last one, every fifth of the renames, and others."""
+    """Return the steps to kill at: all, or 50 with the last one and every fifth of the renames."""
     if IS_ALL:
         return [*range(1, steps + 1)]
     chance = random.Random(f"backup {SEED}")
     # The last 40 steps rename the files; each state between two renames is longer than five steps.
     renames = range(max(1, steps - 40 + chance.randrange(5)), steps, 5)
-    return sorted({*chance.sample(range(1, steps + 1), 3), *renames, steps})
+    others = [step for step in range(1, steps) if step not in renames]
+    return sorted({*chance.sample(others, 49 - len(renames)), *renames, steps})
 
 
 @pytest.fixture

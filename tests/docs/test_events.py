@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tests.catalog.document import list_quoted_words, parse_tables
 from tests.repository import ROOT, Repository, TextFile
 
-NOTES = ("Event", "Anomaly")
+NOTES = ("Event",)
 """What is called with an event's kind first."""
 
 

@@ -6,6 +6,7 @@ import os
 import stat
 import threading
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ import pytest
 from connector.errors import ModelFailed, PublishingRefused, WarehouseError
 from connector.models.publish import publish
 from connector.settings import load_settings
+from connector.state.database import columns
 from connector.state.lock import hold
+from connector.state.runs import Publication
 from connector.warehouse.publish import own_publication
 from tests.models.agency import LONG, PublishingAccount, list_columns
 from tests.support.recorded import last_publications
@@ -132,9 +135,8 @@ def test_files_left_by_a_crash_are_overwritten(agency: PublishingAccount) -> Non
     for name in ("recruitment.duckdb.publishing", "recruitment.duckdb.publishing.wal"):
         (agency.warehouse.folder / name).write_bytes(b"half of something")
     (agency.warehouse.folder / "recruitment.duckdb.masking").symlink_to("nowhere")
-    agency.insert_rows(
-        "sync.publications", {"publication": "p0", "started_at": "2026-01-01T00:00:00Z"}
-    )
+    killed = Publication("p0", datetime(2026, 1, 1, tzinfo=UTC))
+    agency.insert_rows("sync.publications", columns(killed))
 
     agency.publish()
 

@@ -34,11 +34,9 @@ def test_empty_seeds_and_records_of_deleted_candidates_do_not_warn(tmp_path: Pat
     world.mark_verified(NOW)
     after = publish_account(tmp_path)
 
-    unfilled = dict(zip(written.unfilled_seeds, written.unfilled_rows, strict=True))
-    assert {"people": 2, "exchange_rates": 2} == unfilled
+    assert {"people", "exchange_rates"} == {*written.unfilled_seeds}
     assert AUDIT not in written.failed_checks
     assert "people" not in begun.unfilled_seeds
-    place = begun.failed_checks.index(AUDIT)
-    assert (1, "u1") == (begun.failed_rows[place], begun.failed_samples[place])
+    assert AUDIT in begun.failed_checks
     assert not [each for each in after.failed_checks if "relationships" in each]
     assert {*after.failed_checks} <= {*begun.failed_checks, "company_counters"}

@@ -12,8 +12,7 @@ import pytest
 from connector.errors import ConnectorError, SettingsError
 from connector.operations.notify import NOTIFIED_FILE, notify
 from connector.operations.problems import Problem
-from connector.settings import Settings
-from tests.problems.agency import load_account_settings
+from connector.settings import Settings, load_settings
 from tests.problems.receivers import Receiver
 from tests.support.command import call
 from tests.support.errors import has_code
@@ -21,6 +20,12 @@ from tests.support.errors import has_code
 SINCE = datetime(2026, 12, 1, 2, 15, tzinfo=UTC)
 FAILED = Problem("pull_failed", "the last pull failed (503)", "It failed.", "Wait.", SINCE, "503")
 OLD = Problem("data_old", "the published file is older than 26h", "It is old.", "Pull.", SINCE)
+
+
+def load_account_settings(folder: Path, **environ: str) -> Settings:
+    """Return the settings of an account; `environ` are settings in lower case."""
+    given = {f"CONNECTOR_{name.upper()}": value for name, value in environ.items()}
+    return load_settings({}, {"CONNECTOR_DATA_DIR": str(folder), **given}, folder)
 
 
 @pytest.fixture

@@ -14,12 +14,11 @@ import pytest
 from connector.sandbox.server import Sandbox
 from connector.state.database import Database
 from connector.state.runs import read_identity as identity_of_the_state
-from connector.state.runs import write_identity
 from connector.version import checkout_commit, full_version, program_version
 from connector.warehouse.queries import read_identity
 from connector.warehouse.warehouse import Warehouse
 from tests.support.command import COUNTS, KEY, CommandResult, call, variables
-from tests.tiers import first_fast
+from tests.tiers import only_fast
 
 JOB = "title,location,employment_type,description\nNight nurse,Leeds,permanent,Text\n"
 
@@ -174,7 +173,7 @@ def other_folder(workspaces: tuple[Sandbox, Sandbox, Path]) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("fault", first_fast(FAULTS))
+@pytest.mark.parametrize("fault", only_fast(FAULTS, [replace_with_other_file]))
 def test_a_state_of_another_folder_stops_pulls_and_pushes(
     data: Path, other_folder: Path, sandbox: Sandbox, fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,7 +198,7 @@ def test_a_state_of_another_folder_stops_pulls_and_pushes(
     assert "failed" == read_checks(call(["doctor", "--json"], environ))["files"]["state"]
 
 
-@pytest.mark.parametrize("fault", first_fast([*FAULTS, empty_file]))
+@pytest.mark.parametrize("fault", only_fast([*FAULTS, empty_file], [replace_with_other_file]))
 def test_a_work_file_of_another_folder_is_never_used(
     data: Path, other_folder: Path, sandbox: Sandbox, fault: Fault
 ) -> None:
@@ -233,7 +232,7 @@ def test_data_files_contain_the_version_that_wrote_them(data: Path, sandbox: San
     with Database(data) as database:
         identity = identity_of_the_state(database)
         assert identity is not None
-        write_identity(database, replace(identity, written_by="0.0.1"))
+        database.note("identity", replace(identity, written_by="0.0.1"))
     call(["pull", "jobs"], variables(sandbox.base_url, data))
     work = Warehouse(data).read(read_identity)
     with Database(data) as database:
@@ -242,3 +241,24 @@ def test_data_files_contain_the_version_that_wrote_them(data: Path, sandbox: San
     assert counted is not None
     assert work == astuple(counted)
     assert program_version() == counted.written_by
+
+
+def test_a_state_that_was_put_back_pushes_nothing_before_a_pull(
+    data: Path, sandbox: Sandbox
+) -> None:
+    environ = variables(sandbox.base_url, data) | {"CONNECTOR_MODELS": "off"}
+    file = data.parent / "people.csv"
+    file.write_text("first_name,last_name,email,employment_type\nA,L,a@new.example,permanent\n")
+    push = ["push", "candidates", str(file), "--mode", "create", "--apply"]
+    shutil.copy(data / "state.sqlite", data.parent)
+    assert 0 == call(push, environ).status
+    assert 0 == call(["pull"], environ).status
+    before = len(sandbox.store.records("candidates"))
+    shutil.copy(data.parent / "state.sqlite", data)
+    refused = call([*push, "--no-pull"], environ)
+    pulled = call(["pull"], environ)
+    repeated = call(push, environ)
+
+    assert (1, 0, 3) == (refused.status, pulled.status, repeated.status)
+    assert "restored_unpulled" in refused.err
+    assert before == len(sandbox.store.records("candidates"))

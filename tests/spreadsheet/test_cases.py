@@ -126,6 +126,19 @@ def test_a_british_cell_is_read_without_a_question(
     ("heading", "cell", "code"),
     [
         ("Notice", "-5", "negative"),
+        ("Notice", "4.5", "not_whole"),
+        ("Notice", "two weeks", "not_a_number"),
+        ("Tel", "4,47701E+11", "scientific"),
+        ("Tel", "call agent", "phone_format"),
+        ("Current Employer", "########", "scientific"),
+        ("Post Code", "LS1\u200e4AP", "hidden_character"),
+        ("Notes", "rang\x07 twice", "control_character"),
+        ("Employment status", "looking", "unknown_value"),
+        ("D.O.B.", "1985-02-30", "no_such_date"),
+        ("Availability", "2026-04-03T14:30", "time_in_date"),
+        ("Desired salary", "45%", "percent_sign"),
+        ("Currency of salary", "$", "currency_format"),
+        ("Portfolio", "example.com/work", "url_format"),
         ("Relocate", "-1", "not_true_or_false"),
         ("Desired salary", "45,0000", "not_a_number"),
         ("Currency of salary", "UKP", "currency_format"),
@@ -138,6 +151,7 @@ def test_a_british_cell_is_read_without_a_question(
         ("Town", "Ren\ufffde", "odd_letters"),
         ("Town", "M\u00c3\u00bcnchen", "mojibake"),
         ("Town", "?ric", "odd_letters"),
+        ("Town", '="Leeds"', "invisible"),
         ("Mobile", "+44 7700\n900123", "hidden_character"),
         ("Mobile", "07700 900630 / 07700 900631", "phone_format"),
         ("Current Sal", "\u00a360K + car", "not_a_number"),
@@ -156,6 +170,23 @@ def test_an_unclear_cell_is_reported(tmp_path: Path, heading: str, cell: str, co
     assert code in read_column(tmp_path, heading, cell).codes()
 
 
+@pytest.mark.parametrize(
+    ("field", "cell", "code"),
+    [
+        ("Email", "   ", "required"),
+        ("Email", "ann@x.example; bo@x.example", "several_emails"),
+        ("Employment type", "Some", "unknown_value"),
+        ("Employment type", "Freelance", "value_not_accepted"),
+        ("Employment type", "", "required"),
+    ],
+)
+def test_a_required_cell_is_right_or_reported(
+    tmp_path: Path, field: str, cell: str, code: str
+) -> None:
+    row = dict(zip(HEAD, ANN, strict=True)) | {field: cell}
+    assert [code] == read_file(tmp_path, encode_csv([HEAD, tuple(row.values())])).codes()
+
+
 def test_today_is_the_day_of_the_import(tmp_path: Path) -> None:
     before = date.today()
     read = read_column(tmp_path, "Availability", "today")
@@ -171,12 +202,29 @@ def test_an_impossible_email_address_is_refused(tmp_path: Path, email: str) -> N
     assert "email_format" in read.codes()
 
 
-@pytest.mark.parametrize("name", ["\U0001f680", "PMP\u00ae", "DVM", "MSc", "III", "she/her"])
+@pytest.mark.parametrize("name", ["\U0001f680", "PMP\u00ae", "DVM", "MSc", "III", "she/her", "Dr"])
 def test_a_sign_or_a_title_is_no_last_name(tmp_path: Path, name: str) -> None:
     read = read_file(tmp_path, encode_csv([HEAD, ("Ann", name, "a@x.example", "permanent")]))
     assert "name_unclear" in read.codes()
     whole = [("Full name", *HEAD[2:]), (f"Ana Ruiz {name}", "a@x.example", "permanent")]
     assert "name_unclear" in read_file(tmp_path, encode_csv(whole)).codes()
+
+
+@pytest.mark.parametrize("name", ["Lee MSc", "Lee \U0001f680", "Lee, PMP", "Dr Lee"])
+def test_a_title_or_a_sign_beside_a_name_is_a_warning(tmp_path: Path, name: str) -> None:
+    read = read_file(tmp_path, encode_csv([HEAD, ("Ann", name, "a@x.example", "permanent")]))
+    assert (["odd_name"], name) == (read.codes(), read.values()["last_name"])
+
+
+def test_a_comma_at_a_wrong_place_costs_one_row(tmp_path: Path) -> None:
+    read = read_column(tmp_path, "Desired salary", "26,500", "45,0000")
+    assert (26500, ["not_a_number"]) == (read.values()["expected_salary"], read.codes(1))
+
+
+def test_every_word_that_is_dropped_is_named(tmp_path: Path) -> None:
+    (notice,) = read_column(tmp_path, "Town", "Neg", "tbc", "n/a").notices
+    assert "tbc" in notice
+    assert "n/a" in notice
 
 
 def test_a_word_for_nothing_in_a_required_cell_is_named(tmp_path: Path) -> None:
@@ -245,7 +293,10 @@ AGENCY = make_landing(
         {"id": "c2", "first_name": "Bo", "last_name": "Ray", "email": "bo@x.example"},
         {"id": "c3", "first_name": "Bo", "last_name": "Ray", "email": "ray@x.example"},
     ],
-    companies=[{"id": "k1", "name": "Zenith Holdings plc"}],
+    companies=[
+        {"id": "k1", "name": "Zenith Holdings plc"},
+        {"id": "k2", "name": "Zenith Holdings 2"},
+    ],
     jobs=[{"id": "j1", "title": "Nurse", "reference_code": "REF-1"}],
 )
 CONTRACT = {"booking_type": "contract", "job_reference_code": "REF-1"}
@@ -280,7 +331,7 @@ def test_near_and_shared_names_are_proposed_and_never_used(tmp_path: Path) -> No
     assert ("reference_ambiguous", "reference_unknown") == (contractor.code, client.code)
     assert "bo@x.example" in contractor.message
     assert "ray@x.example" in contractor.message
-    assert "Did you mean zenith holdings plc?" in str(client.fix)
+    assert "Did you mean Zenith Holdings plc?" in str(client.fix)
 
 
 @pytest.mark.parametrize("values", [{}, {"45,000": "45000"}])
@@ -303,6 +354,12 @@ def test_a_consultant_is_a_known_name_or_a_question(tmp_path: Path) -> None:
     (problem,) = read.rows[1].problems
     assert ("reference_unknown", "Kelly") == (problem.code, str(problem.allowed).split(",")[0])
     assert "assigned_to" not in read.values(3)
+
+
+def test_a_name_of_two_consultants_is_no_choice_of_one(tmp_path: Path) -> None:
+    landing = InMemoryLanding(known={"assigned_to": [KnownId("u1", "Jo"), KnownId("u2", "Jo")]})
+    (problem,) = read_column(tmp_path, "Consultant", "jo", landing=landing).rows[0].problems
+    assert ("reference_ambiguous", "u1 u2") == (problem.code, problem.found)
 
 
 def test_a_lead_of_a_fair_gets_a_status_for_all_rows(tmp_path: Path) -> None:

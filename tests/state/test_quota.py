@@ -35,7 +35,7 @@ def spend_all(quota: Quota) -> int:
     """Spend until the quota refuses, and return the number of requests."""
     while True:
         try:
-            quota.spend("list")
+            quota.count_attempt(LIST)
         except Stopped:
             return quota.requests
 
@@ -62,7 +62,7 @@ def test_runs_leave_the_reserve_to_people_and_no_one_exceeds_the_month(tmp_path:
 def test_the_server_clock_decides_about_the_day(tmp_path: Path) -> None:
     quota = quota_of(tmp_path, at=datetime(2026, 1, 31, 23, 59, tzinfo=UTC))
     quota.record_response(200, datetime(2026, 2, 1, 0, 1, tzinfo=UTC))
-    quota.spend("list")
+    quota.count_attempt(LIST)
 
     assert [date(2026, 2, 1)] == [use.day for use in request_uses(Database(tmp_path))]
     # The next run knows it before its first answer.
@@ -90,7 +90,7 @@ def test_a_report_of_a_used_up_month_stops_requests_until_its_end(
 def test_a_request_that_is_answered_ends_the_report(tmp_path: Path) -> None:
     quota_of(tmp_path).quota_error(LIST, None)
     quota = quota_of(tmp_path, ignores_quota=True)
-    quota.spend("list")
+    quota.count_attempt(LIST)
     quota.record_response(429, None)
     assert 0 == spend_all(quota_of(tmp_path))
     quota.record_response(200, None)
@@ -100,7 +100,7 @@ def test_a_request_that_is_answered_ends_the_report(tmp_path: Path) -> None:
 
 def test_the_status_shows_the_limit_and_the_forecast(tmp_path: Path) -> None:
     for day in range(5):
-        quota_of(tmp_path, at=NOON - timedelta(days=day)).spend("list")
+        quota_of(tmp_path, at=NOON - timedelta(days=day)).count_attempt(LIST)
     quota_of(tmp_path).record_limit(600)
     settings = settings_of(tmp_path, monthly_requests=20)
     found = quota_status(Database(tmp_path), settings, NOON)

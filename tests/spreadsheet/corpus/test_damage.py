@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from tests.seeds import SEED
-from tests.spreadsheet.corpus.damage import (
-    KINDS,
-    TEXT,
-    Damage,
-    find_faults,
-    iterate_damages,
-    preview_text,
-)
-
-EVERY = 13
-"""Every thirteenth damaged file is previewed, which includes each kind of damage."""
+from tests.spreadsheet.corpus.damage import KINDS, TEXT, find_faults, iterate_damages, preview_text
+from tests.tiers import first_fast
 
 
-def find_all_faults(folder: Path, some: Sequence[Damage]) -> list[str]:
-    """Preview all damaged files, and return their faults as texts."""
-    path = folder / "people.csv"
+@pytest.mark.parametrize("step", first_fast([13, 1]))
+def test_damage_rejects_only_its_own_rows_and_silently_changes_no_value(
+    tmp_path: Path, step: int
+) -> None:
+    path, every = tmp_path / "people.csv", list(iterate_damages())
     undamaged = preview_text(path, TEXT)
-    assert 3 == len(undamaged.sent)
-    return [
+    assert (3, 10) == (len(undamaged.sent), len(KINDS))
+    assert len(every) > 1_900
+    faults = [
         f"{damage}: {fault}"
-        for damage in some
+        for damage in every[SEED % step :: step]
         for fault in find_faults(damage, preview_text(path, damage.text), undamaged)
     ]
-
-
-def test_damage_rejects_only_its_own_rows_and_silently_changes_no_value(tmp_path: Path) -> None:
-    every = list(iterate_damages())
-    some = every[SEED % EVERY :: EVERY]
-
-    assert len(every) > 1_900
-    assert {*KINDS} == {each.kind for each in some}
-    assert [] == find_all_faults(tmp_path, some)
+    assert [] == faults

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -38,13 +36,6 @@ def make_table(*records: Mapping[str, Cell]) -> ValuesTable:
     return ValuesTable(
         headings, tuple(tuple(r.get(name, "") for name in headings) for r in records)
     )
-
-
-def parse_csv(content: bytes, delimiter: str) -> ValuesTable:
-    """Return the rows of a CSV file in UTF-8 as texts."""
-    text = content.decode("utf-8-sig")
-    headings, *rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    return ValuesTable(tuple(headings), tuple(map(tuple, rows)))
 
 
 @dataclass

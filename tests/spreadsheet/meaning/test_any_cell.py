@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import date, datetime, time
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as some
@@ -20,6 +22,7 @@ from connector.spreadsheet.problems import (
     visible_text,
 )
 from connector.spreadsheet.targets import AS_WRITTEN, CellOptions, TargetColumn, target_columns
+from tests.spreadsheet.meaning.sheet import check_table, make_table, make_target
 
 MANNERS = (
     AS_WRITTEN,
@@ -78,6 +81,81 @@ def test_any_cell_is_a_value_or_a_documented_problem(
             assert problem is None, (column.key, value)
     assert refusals <= set(PROBLEMS)
     assert visible_text(cell).replace("\n", "").isprintable()
+
+
+PIECES = (
+    *("Ann", "o'", "-", " ", "  ", "\u00a0", "\u3000", "\t", "\n", "\r\n", "\x0b", "\x1f", "\0"),
+    *(
+        "\u200b",
+        "\u200d",
+        "\ufeff",
+        "\u00ad",
+        "\u202e",
+        "\ud800",
+        "\ufffd",
+        "e\u0301",
+        "\u00e9",
+        "\u00df",
+    ),
+    *(
+        "\u00c3\u00a9",
+        "\u0430",
+        "\uff41",
+        "\U0001f680",
+        "&amp;",
+        "&#8217;",
+        "_x000D_",
+        "\\,",
+        "\\n",
+    ),
+    *('="', '"', '""', "'", "''", "=", "+", "@", "tel:", "mailto:", "<", ">", "#", "?", "%", "£"),
+    *("x.example", "a@", ".", ",", ";", ":", "/", "https://", "www.", "00", "44", "7700 900123"),
+    *("n/a", "null", "false", "MSc", "Dr", "GBP", "usd", "k", "pm", "1", "2", "0", "31", "2026"),
+)
+STAMPS = CellOptions(day_hours="09:00-17:30")
+FIRST = [(c, cell_reader(c, "upsert", STAMPS)) for c, _ in READERS[:: len(MANNERS)]]
+
+
+ANY_TEXT = some.one_of(TEXTS, some.lists(some.sampled_from(PIECES), max_size=6).map("".join))
+
+
+@settings(max_examples=300)
+@given(text=ANY_TEXT)
+def test_no_text_arrives_changed_without_a_remark(text: str) -> None:
+    for column, made in FIRST if text.strip() else ():
+        try:
+            value = made.read(text)
+        except CellError:
+            continue
+        assert isinstance(value, ValueWithNotes) or is_unchanged(column, text, value), column.key
+
+
+@settings(max_examples=60)
+@given(texts=some.lists(ANY_TEXT, min_size=50, max_size=50))
+def test_any_row_is_a_task_or_has_problems(texts: list[str]) -> None:
+    for resource in ("candidates", "bookings", "leads"):
+        target = make_target(resource)
+        names = [column.name for column in target.columns]
+        (row,) = check_table(make_table(dict(zip(names, texts, strict=False), x="x")), target)
+        assert (row.task is None) == (row.outcome == "invalid")
+
+
+def is_unchanged(column: TargetColumn, text: str, value: Any) -> bool:
+    """Return True if a person would read the text as this value."""
+    field, number = column.field, getattr(value, "value", value)
+    if field.kind in (Kind.NUMBER, Kind.INTEGER):
+        # All digits, unless a letter such as "k" multiplies them.
+        digits = [re.sub(r"\D", "", each).strip("0") for each in (text, f"{number:f}")]
+        return digits[0] == digits[1] or bool(re.search("[a-z]", text, re.IGNORECASE))
+    if field.kind in (Kind.DATE, Kind.DATETIME):
+        day = datetime.fromisoformat(value)
+        return not {day.year, day.year % 100}.isdisjoint(map(int, re.findall("[0-9]+", text)))
+    if field.kind is Kind.BOOL or field.values or field.format == "currency":
+        return any(each.isalnum() or each in "$£" for each in text)
+    if field.format == "email" or column.is_phone:
+        sent, there = (re.sub(r"\D" if column.is_phone else " ", "", e) for e in (value, text))
+        return sent in there
+    return value is not None and text.split() == value.split()
 
 
 @settings(max_examples=200)

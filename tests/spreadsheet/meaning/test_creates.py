@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from connector.catalog.content import ContentTypeField
 from connector.errors import Misused, UnknownName
 from connector.spreadsheet.mapping_file import SavedMap
 from connector.spreadsheet.problems import SheetRow
@@ -22,6 +23,7 @@ from tests.spreadsheet.meaning.sheet import (
 STATUS = "9f0c0f6e-6a2e-4c1e-9a57-1f2d3c4b5a69"
 JOB = {"title": "Nurse", "location": "Leeds", "employment_type": "interim", "description": "Care."}
 BOOKING = {"booking_type": "internal", "start_datetime": "2026-05-04T09:30:00Z"}
+UUID = "0b6f3c52-2f4e-4a5e-9a57-1f2d3c4b5a69"
 RELATED = make_landing(
     candidates=[{"id": "c1", "email": "zoe@people.example"}],
     companies=[
@@ -105,7 +107,11 @@ def test_ids_are_checked_if_the_resource_has_loaded_records() -> None:
     assert [(2, "candidate_id", "reference_unknown")] == list_problems(
         check_table(wrong, make_target("bookings"), RELATED)
     )
-    assert [] == list_problems(check_table(wrong, make_target("bookings"), InMemoryLanding()))
+    nothing = check_table(wrong, make_target("bookings"), InMemoryLanding())
+    assert {"reference_unknown"} == {code for _, _, code in list_problems(nothing)}
+    ids = dict.fromkeys(("candidate_id", "company_id", "job_id"), UUID)
+    found = check_table(make_table({**BOOKING, **ids}), make_target("bookings"), InMemoryLanding())
+    assert [] == list_problems(found)
     by_name = check_table(
         make_table({**BOOKING, "company_name": "Wren & Co"}),
         make_target("bookings"),
@@ -190,6 +196,15 @@ def test_invalid_push_targets_are_rejected(
 ) -> None:
     with pytest.raises(error, match=message):
         make_target(resource, mode, **options)  # type: ignore[arg-type] # on purpose
+
+
+def test_items_of_a_type_that_requires_own_values_are_only_updated() -> None:
+    field = ContentTypeField({"id": "f1", "name": "Summary", "is_required": True})
+    landing = make_landing((field,))
+    target = make_target("content_items", "update", landing, parent="posts")
+    assert ["id", "title", "slug", "status"] == [each.name for each in target.columns]
+    with pytest.raises(Misused, match="Summary"):
+        make_target("content_items", "create", landing, parent="posts")
 
 
 def test_clearing_a_field_of_a_new_record_sends_nothing() -> None:

@@ -52,8 +52,7 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "models test": {"": "checks"},
     "models seeds": {"": "unmapped written"},
     "publish": {
-        "": "outcome file true_of models checks failed_checks personal bytes seconds"
-        " parquet? xlsx?"
+        "": "outcome file true_of models checks failed_checks personal bytes seconds parquet? xlsx?"
     },
     "report": {"": "file"},
     "person find": {"": "places not_searched"},

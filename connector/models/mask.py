@@ -110,7 +110,8 @@ def write_masked(draft: Path, copy: Path, settings: Settings, project: Project) 
         UnknownName: A table or column to leave out does not exist.
         WarehouseError: The copy cannot be written, for example because the disk is full.
     """
-    left_out, key = {*settings.publish_without}, settings.hash_key()
+    left_out, treatment = {*settings.publish_without}, settings.publish_personal
+    key = settings.publish_hash_key if treatment == "hash" else None
     with open_file(draft) as connection, convert_errors(copy):
         storage = f"STORAGE_VERSION '{STORAGE_VERSION}'"
         connection.execute(f"ATTACH {literal(str(copy))} AS masked ({storage})")
@@ -123,7 +124,7 @@ def write_masked(draft: Path, copy: Path, settings: Settings, project: Project) 
             known = [*columns, *(f"{table}.{each.name}" for each in columns.get(table, ()))]
             if "." in name and name not in known:
                 raise UnknownName("table or column in publish_without", name, known)
-        is_kept = settings.publish_personal == "keep"
+        is_kept = treatment == "keep"
         personal = frozenset() if is_kept else personal_columns(project, columns, connection)
         abouts = dict(
             connection.execute(

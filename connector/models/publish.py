@@ -110,8 +110,7 @@ def publish(
         )
         _log("publication_begun", "publication begins", publication=row.publication)
         try:
-            has_mask = settings.hash_key() is not None or settings.publish_personal == "drop"
-            has_mask |= bool(settings.publish_without)
+            has_mask = settings.publish_personal != "keep" or bool(settings.publish_without)
             is_off = settings.models == "off"
             project = Project({}, {}, ()) if is_off else load_account_project(settings)
             _check_purges(warehouse, database)

@@ -265,16 +265,6 @@ class Restore:
     proven: Mapping[str, datetime | None]
 
 
-def read_identity(database: Database) -> Identity | None:
-    """Return the identity of the data folder; None before the first run."""
-    return database.fact_as(Identity, "identity")
-
-
-def latest_restore(database: Database) -> Restore | None:
-    """Return the latest restore; None if there is none."""
-    return database.fact_as(Restore, "restore")
-
-
 @dataclass(frozen=True, slots=True)
 class Backup:
     """Record of a backup. One without `ended_at` runs or was killed; one without `file` failed."""

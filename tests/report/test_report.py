@@ -10,10 +10,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from connector.models.publish import publish
 from connector.report.figures import SECTIONS, TILES
 from connector.report.page import REPORT_FILE, write_report
-from connector.settings import load_settings
 from connector.warehouse.user_query import query
 from tests.models.marts.world import ModelWorld, read_yaml
 from tests.support.command import call, variables
@@ -32,8 +30,7 @@ def published_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with world.warehouse.keep_open():
         world.run_steps([*read_yaml("people"), *read_yaml("jobs")])
     world.warehouse.close()
-    environ = {"CONNECTOR_DATA_DIR": str(folder), "CONNECTOR_MODELS": "on"}
-    return publish(load_settings({}, environ, folder)).file
+    return world.publish().file
 
 
 def change(file: Path, folder: Path, sql: str) -> Path:

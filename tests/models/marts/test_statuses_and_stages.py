@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from connector.models.project import load_project
-from connector.models.publish import publish
-from connector.settings import load_settings
 from tests.catalog.document import list_quoted_words, parse_tables
 from tests.models.account import build_file
 from tests.models.marts.world import (
@@ -28,9 +26,7 @@ def test_a_published_file_dates_days_in_the_time_zone_of_the_account(tmp_path: P
     world.load_details("2026-03-01 09:00", candidates={"ann": {"created": "2026-01-31 23:30"}})
     world.mark_verified("2026-03-05 23:30")
     world.warehouse.close()
-    given = {"TIME_ZONE": "Europe/Berlin", "DATA_DIR": str(tmp_path), "MODELS": "off"}
-    environ = {f"CONNECTOR_{name}": value for name, value in given.items()}
-    file = publish(load_settings({}, environ, tmp_path)).file
+    file = world.publish(TIME_ZONE="Europe/Berlin", MODELS="off").file
     build_file(file, load_project(), ["+as_of"])
 
     assert [{"time_zone": "Europe/Berlin", "day": "2026-03-06"}] == rows(

@@ -17,7 +17,9 @@ import yaml
 
 from connector.catalog import CATALOG
 from connector.models.project import Project, load_project
+from connector.models.publish import PublishResult, publish
 from connector.models.runner import BuildResult
+from connector.settings import load_settings
 from connector.warehouse.publish import STATE_TABLES
 from connector.warehouse.schema import create_table
 from connector.warehouse.stream import Bookmark, Commit, DeletionProof, FoundDetail, Stream
@@ -40,13 +42,26 @@ class ModelWorld:
     def __init__(self, folder: Path) -> None:
         self.warehouse = Warehouse(folder)
         self.warehouse.prepare()
-        # A publication copies these tables from the state.
-        with self.warehouse.connection() as connection:
-            for table in STATE_TABLES:
-                create_table(connection, table)
+        self._create_state_tables()
         self.seeds = folder / "seeds"
         self.seeds.mkdir()
         self._known: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def _create_state_tables(self) -> None:
+        """Create the tables that a publication copies from the state."""
+        with self.warehouse.connection() as connection:
+            for table in STATE_TABLES:
+                create_table(connection, table)
+
+    def publish(self, **given: str) -> PublishResult:
+        """Publish with the shipped models; the state is empty. `given` are settings."""
+        for table in STATE_TABLES:
+            self.run_sql(f"DROP TABLE {table.name}")
+        environ = {"DATA_DIR": str(self.warehouse.folder), "MODELS": "on", **given}
+        variables = {f"CONNECTOR_{name}": value for name, value in environ.items()}
+        done = publish(load_settings({}, variables, self.warehouse.folder))
+        self._create_state_tables()
+        return done
 
     def write_seed(self, name: str, *lines: str) -> None:
         """Write the user's CSV file of a seed, heading first."""

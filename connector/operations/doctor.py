@@ -17,7 +17,8 @@ from typing import Any, Literal, get_args
 
 from connector.atomic_files import find_wide_permissions
 from connector.catalog import CATALOG
-from connector.client.client import Client, Limits
+from connector.client.client import Client
+from connector.client.session import Limits
 from connector.errors import (
     DONE,
     FAILED,
@@ -79,11 +80,9 @@ class Examination:
 
     def as_json(self) -> dict[str, Any]:
         """Return the examination as `--json` prints it."""
+        names = ("name", "value", "origin")
         return {
-            "settings": [
-                {"name": name, "value": value, "origin": origin}
-                for name, value, origin in self.settings
-            ],
+            "settings": [dict(zip(names, each, strict=True)) for each in self.settings],
             "checks": [asdict(check) for check in self.checks],
             "requests": self.requests,
             "exit_status": self.exit_status,
@@ -115,7 +114,9 @@ def _check_locally(settings: Settings, *, sends_test: bool) -> Iterator[DoctorCh
         try:
             if sends_test and check is _check_notifications:
                 send_test(settings)
-            yield DoctorCheck(name, *check(settings))
+                yield DoctorCheck(name, "ok", "a test message was sent to every address")
+            else:
+                yield DoctorCheck(name, *check(settings))
         except ConnectorError as error:
             yield DoctorCheck(name, "failed", str(error), error.action)
 
@@ -217,11 +218,12 @@ async def _check_api(
     settings: Settings, tally: RequestTally, meter: Quota | None
 ) -> list[DoctorCheck]:
     """Check address, key, scopes, records and clock, until an error affects all of them."""
-    connection, scopes, skew = settings.connection(), list[DoctorCheck](), 0.0
-    address = DoctorCheck("address", "ok", f"{connection.base_url} is the API")
+    (base_url, api_key), scopes, skew = settings.connection(), list[DoctorCheck](), 0.0
+    address = DoctorCheck("address", "ok", f"{base_url} is the API")
     client = Client(
-        connection.base_url, connection.api_key, limits=_LIMITS, observer=tally, meter=meter,
-        **connection.client_options(),
+        base_url, api_key, limits=_LIMITS, observer=tally, meter=meter,
+        ca_file=settings.ca_file,
+        proxy=settings.proxy,
     )  # fmt: skip
     async with client:
         # A resource with a parent has the parent's scope and no separate list (API 4.7).

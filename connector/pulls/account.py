@@ -164,7 +164,7 @@ async def open_run(
     if budget is not None and budget < 1:
         raise Misused(f"--max-requests is {budget}", action="Give 1 or more.")
     # A missing address or key is an error before any file is created.
-    connection, warehouse = settings.connection(), Warehouse(settings.folder)
+    (base_url, api_key), warehouse = settings.connection(), Warehouse(settings.folder)
     await asyncio.to_thread(make_folder, settings.folder)
     async with hold(settings.folder, command):
         started_at, tally, follow = now(), RequestTally(), watch or (lambda _: None)
@@ -173,19 +173,20 @@ async def open_run(
         )
         with Database(settings.folder) as database, warehouse.keep_open():
             await asyncio.to_thread(
-                claim_folder, database, warehouse, connection.base_url, loads_again=loads_again
+                claim_folder, database, warehouse, base_url, loads_again=loads_again
             )
             quota = Quota(
                 database, settings, command, budget=budget, ignores_quota=ignores_quota, now=now,
                 keeps_reserve=command not in STARTED_BY_USERS,
             )  # fmt: skip
             client = connect(
-                connection.base_url,
-                connection.api_key,
+                base_url,
+                api_key,
                 observer=tally,
                 meter=quota,
                 connections=settings.connections,
-                **connection.client_options(),
+                ca_file=settings.ca_file,
+                proxy=settings.proxy,
             )
             async with client:
                 yield RunContext(

@@ -1,10 +1,7 @@
-"""Errors of the connector, grouped by what the caller should do; docs/ERRORS.md lists all codes.
+"""Errors of the connector; docs/ERRORS.md lists all codes. No error contains the API key.
 
 An error is a class if a caller catches it or if it has its own exit status. Other errors are a
-`code` of their class.
-
-`str(error)` is one sentence on what happened and where, `error.action` is one sentence on the next
-step, and `error.code` is stable and documented. No error contains the API key.
+`code` of their class. `str(error)` says what happened and where, and `error.action` what to do.
 """
 
 from __future__ import annotations
@@ -40,21 +37,17 @@ class ConnectorError(Exception):
         "restored_unpulled": "Run 'connector pull'. Push again when the resource is verified.",
         # A pull that ends as partial has one of these codes and raises nothing.
         "record_unreadable": (
-            "Open the record on the platform, correct the named value, and save the record. If"
-            " that does not help, send the id and the reason to the platform's support. The table"
-            " sync.queue lists all unread records."
+            "Open the record on the platform, correct the named value, and save the record. The"
+            " table sync.queue lists all unread records."
         ),
         "record_forbidden": "Ask the platform's support why the key may not read this record.",
         **dict.fromkeys(
             ("deletions_refused", "deletions_held"),
             "Check one of these records on the platform. If they were deleted on purpose, run"
-            " 'connector pull --accept-deletes'. If not, check that CONNECTOR_BASE_URL and"
-            " CONNECTOR_API_KEY belong to this account, and the scopes of the key.",
+            " 'connector pull --accept-deletes'. If not, check the address and the key's scopes.",
         ),
         "backup": "Check that the folder exists, and that this user can write to it.",
-        "backup_damaged": (
-            "Use another backup. 'connector restore FILE --check' shows if a backup is complete."
-        ),
+        "backup_damaged": "Use another backup; 'connector restore FILE --check' tests it.",
         "not_delivered": "Check notify_urls and the network. The next check sends it again.",
     }
 
@@ -96,35 +89,25 @@ class SettingsError(Misused):
 
     action = "Correct the named setting, then run 'connector doctor'."
     codes: ClassVar = {
-        "other_workspace": (
-            "If base_url is wrong, correct it. If not, set CONNECTOR_DATA_DIR to an empty folder."
-        )
+        "other_workspace": "Correct base_url, or set CONNECTOR_DATA_DIR to an empty folder."
     }
 
 
 class UnusableId(Misused):
     """The id has characters that could change the address of a request, so it is not sent."""
 
-    action = (
-        "Copy the id from the platform or from the column 'id' of recruitment.duckdb. An id has"
-        " letters, digits, hyphens, underscores and single dots, and does not start with a dot."
-    )
+    action = "Copy the id from the platform or from the column 'id' of recruitment.duckdb."
 
 
 class UnknownName(Misused):
     """The name does not exist; the action lists the allowed names."""
 
     def __init__(self, what: str, received: str, allowed: Iterable[str]) -> None:
-        self.what, self.received, self.allowed = what, received, tuple(allowed)
-        hint = _suggestion(map(repr, get_close_matches(received, self.allowed, n=1)))
+        self.allowed = tuple(allowed)
+        near = get_close_matches(received, self.allowed, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
         action = f"Use one of: {', '.join(self.allowed)}."
         super().__init__(f"{received!r} is not a {what}.{hint}", action=action)
-
-
-def _suggestion(near: Iterable[str]) -> str:
-    """Return " Did you mean …?" with these names; empty without names."""
-    names = " or ".join(near)
-    return f" Did you mean {names}?" if names else ""
 
 
 # -- Answers of the API ----------------------------------------------------------------------------
@@ -133,7 +116,8 @@ def _suggestion(near: Iterable[str]) -> str:
 class Answered(ConnectorError):
     """The API rejected the request or failed (API 7).
 
-    `answer` is, for example, "answered 404"; `reason` also contains the API's message.
+    `answer` is, for example, "answered 404"; `reason` also contains the API's message. `scope` is
+    the one that the request needs, and `errors` has the API's messages by field (API 7.1).
     """
 
     def __init__(
@@ -143,12 +127,15 @@ class Answered(ConnectorError):
         status: int,
         api_code: str | None = None,
         api_message: str | None = None,
-        **options: str | None,
+        scope: str = "",
+        served_at: datetime | None = None,
+        errors: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         self.where, self.status, self.answer = where, status, f"answered {status}"
         self.api_code, self.api_message = api_code, api_message
+        self.scope, self.served_at, self.errors = scope, served_at, dict(errors or {})
         self.reason = self.answer + (f": {api_message}" if api_message else "")
-        super().__init__(f"{where} was {self.reason}", **options)
+        super().__init__(f"{where} was {self.reason}")
 
 
 class Unauthorized(Answered):
@@ -160,45 +147,36 @@ class Unauthorized(Answered):
 class Forbidden(Answered):
     """403: the key does not have the scope of this operation (API 5.4)."""
 
-    def __init__(self, where: str, *, scope: str, **answer: Any) -> None:
-        self.scope = scope
-        action = f"Give the key the scope {scope!r}, or pull only the other resources."
-        super().__init__(where, action=action, **answer)
+    def __init__(self, where: str, **answer: Any) -> None:
+        super().__init__(where, **answer)
+        self.action = f"Give the key the scope {self.scope!r}, or pull only the other resources."
 
 
 class Refused(Answered):
-    """The API rejected the content of the request. Repeating the request does not help."""
+    """400 and subclasses: the API rejected the content. Repeating the request does not help."""
 
+    code = "invalid_request"
     action = "Change the request; repeating it gives the same answer."
-    codes: ClassVar = {"invalid_request": action}
 
 
 class NotFound(Refused):
-    """404: the API has no such record at the server time `served_at`, if `is_api_error`.
+    """404: the API has no such record at the server time `served_at`, if `is_api_error`."""
 
-    Without the error format of the API, the 404 may come from a proxy and proves nothing.
-    """
+    action = "Check the id; if all requests fail, check CONNECTOR_BASE_URL."
 
-    action = (
-        "Check CONNECTOR_BASE_URL: it is the part of the address before '/api/v1'. If other"
-        " requests succeed, check the id."
-    )
-
-    def __init__(
-        self, where: str, *, is_api_error: bool, served_at: datetime | None = None, **answer: Any
-    ) -> None:
-        self.is_api_error, self.served_at = is_api_error, served_at
-        super().__init__(where, **answer)
+    @property
+    def is_api_error(self) -> bool:
+        """False without the error format of the API: a 404 of a proxy proves nothing."""
+        return bool(self.api_message)
 
 
 class ValidationFailed(Refused):
-    """422: the API rejected fields. `errors` has its messages by field (API 7.1)."""
+    """422: the API rejected the fields of `errors`."""
 
-    def __init__(self, where: str, *, errors: Mapping[str, tuple[str, ...]], **answer: Any) -> None:
-        self.errors = dict(errors)
+    def __init__(self, where: str, **answer: Any) -> None:
+        super().__init__(where, **answer)
         fields = ", ".join(self.errors) or "the API does not say which"
-        action = f"Correct these fields, and send the record again: {fields}."
-        super().__init__(where, action=action, **answer)
+        self.action = f"Correct these fields, and send the record again: {fields}."
 
 
 class UnexpectedStatus(Refused):
@@ -211,21 +189,13 @@ class TryAgain(ConnectorError):
     """Nothing was changed. The same request can be repeated later."""
 
     action = "Run the command again later. Loaded records are kept."
-    retry_after_seconds: float | None = None
+    retry_after_seconds: float = 0.0
 
 
 class RateLimited(TryAgain):
     """429 after all retries, or the wait for the rate limit would be longer than allowed."""
 
-    action = (
-        "Another program may use the same API key: run the command again when it has ended. Loaded"
-        " records are kept."
-    )
-
-    def __init__(self, where: str, *, is_sent: bool = True) -> None:
-        answered = "was answered 429: the rate limit is exceeded"
-        unsent = "was not sent, because the wait for the rate limit is too long"
-        super().__init__(f"{where} {answered if is_sent else unsent}")
+    action = "Another program may use the same API key. Run the command again when it has ended."
 
 
 class Unreachable(TryAgain):
@@ -233,11 +203,12 @@ class Unreachable(TryAgain):
 
     action = "Check CONNECTOR_BASE_URL and the network, then run the command again."
     codes: ClassVar = {
-        "certificate_expired": "Ask for a new certificate. Also check this machine's clock.",
+        "certificate_expired": (
+            "Ask the server's administrator for a new certificate. Also check this machine's clock."
+        ),
         "certificate_of_another_host": "Check CONNECTOR_BASE_URL: use the certificate's host.",
         "certificate_untrusted": (
-            "Check CONNECTOR_BASE_URL. If the server uses a private certificate authority, set"
-            " CONNECTOR_CA_FILE to its certificate file."
+            "Check CONNECTOR_BASE_URL. Set CONNECTOR_CA_FILE for a private certificate authority."
         ),
         "name_not_resolved": "Check the host name in CONNECTOR_BASE_URL, and the name server.",
         "no_tls": "Check the port in CONNECTOR_BASE_URL: https needs a port with TLS.",
@@ -270,11 +241,7 @@ class AccountBusy(TryAgain):
 
 
 class NotTheApi(ConnectorError):
-    """The response is not from this API, so it is ignored.
-
-    `answer` describes the response, for example "answered with JSON that is not an object", and
-    `reason` adds details.
-    """
+    """The response is not from this API, so it is ignored. `reason` is `answer` with details."""
 
     action = "Check CONNECTOR_BASE_URL: it is the part of the address before '/api/v1'."
     codes: ClassVar = {
@@ -282,10 +249,7 @@ class NotTheApi(ConnectorError):
         "redirected": (
             "If the target is correct, set CONNECTOR_BASE_URL to its part before '/api/v1'."
         ),
-        "answer_broken": (
-            "Run the command again later: earlier answers of this address were readable. If that"
-            " does not help, send the request and the reason to the platform's support."
-        ),
+        "answer_broken": "Run the command again later, then send the reason to the API's support.",
     }
 
     def __init__(self, where: str, answer: str, more: str = "", *, code: str | None = None) -> None:
@@ -331,9 +295,6 @@ def quota_spent(message: str, resets_at: str | None = None) -> Stopped:
     return Stopped(message, code="quota_spent", action=action if resets_at else None)
 
 
-# -- Files -----------------------------------------------------------------------------------------
-
-
 class WarehouseError(ConnectorError):
     """The data folder or a file in it cannot be used."""
 
@@ -357,8 +318,7 @@ class WarehouseError(ConnectorError):
         "warehouse_busy": "Wait until the other process ends. To query, open recruitment.duckdb.",
         "nothing_published": "Run 'connector pull', then run this command again.",
         "marts_missing": (
-            "Set CONNECTOR_MODELS to on and remove marts from CONNECTOR_PUBLISH_WITHOUT, then run"
-            " 'connector publish'."
+            "Publish with CONNECTOR_MODELS on, and without marts in CONNECTOR_PUBLISH_WITHOUT."
         ),
     }
 
@@ -371,8 +331,8 @@ def file_error(path: Path, error: OSError, action: str | None = None) -> Warehou
     """Return the error for an `OSError` of `path`; a full disk has the code `disk_full`."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return WarehouseError(f"the disk is full: {path} cannot be written", code="disk_full")
-    if error.errno == errno.EROFS and action is None:
-        action = "Check the disk and the machine's log, and make the file system writable again."
+    if error.errno == errno.EROFS:
+        action = action or "Check the disk and make the file system writable again."
     return WarehouseError(f"{path} cannot be used: {error.strerror or error}", action=action)
 
 
@@ -385,9 +345,6 @@ def convert_file_errors(path: Path) -> Iterator[None]:
         raise file_error(path, error) from error
 
 
-# -- Models ----------------------------------------------------------------------------------------
-
-
 class ModelError(ConnectorError):
     """A model, seed, test or audit cannot be used. The message starts with `path` and `line`."""
 
@@ -395,7 +352,8 @@ class ModelError(ConnectorError):
     action = "Correct the named file, then run 'connector models list'."
     exit_status = MISUSED
     codes: ClassVar = {
-        "seed_invalid": "Correct the named line of the csv file, then run 'connector publish'."
+        "seed_invalid": "Correct the named line of the csv file, then run 'connector publish'.",
+        "reference_unknown": "Use an existing name: 'connector models list' shows them.",
     }
 
     def __init__(
@@ -404,17 +362,6 @@ class ModelError(ConnectorError):
         self.path, self.line = path, line
         place = ":".join(str(each) for each in (path, line) if each is not None)
         super().__init__(f"{place}: {message}" if place else message, **options)
-
-
-class ReferenceUnknown(ModelError):
-    """A `ref()` or `source()` names a table that does not exist."""
-
-    action = "Use an existing name: 'connector models list' shows them."
-
-    def __init__(self, what: str, received: str, allowed: Sequence[str], **place: Any) -> None:
-        self.what, self.received, self.allowed = what, received, tuple(allowed)
-        hint = _suggestion(get_close_matches(received, self.allowed, n=3))
-        super().__init__(f"there is no {what} {received!r}.{hint}", **place)
 
 
 class ModelFailed(ModelError):
@@ -427,25 +374,17 @@ class ModelFailed(ModelError):
 class PublishingRefused(ConnectorError):
     """Blocking checks failed, so the earlier published file stays. `failed` are their names."""
 
-    action = (
-        "Correct the rows that the checks report, or the seeds, then run 'connector publish'. "
-        "Until then analysts keep the earlier file."
-    )
+    action = "Correct the rows that the checks report, or the seeds, then run 'connector publish'."
 
     def __init__(self, failed: Sequence[tuple[str, int | None]]) -> None:
         """`failed` has each check with its rows, None where they are not known."""
         self.failed = tuple(name for name, _ in failed)
-        shown = [
-            name if rows is None else f"{name} ({count_noun(rows, 'row')})"
-            for name, rows in failed[:5]
-        ]
-        more = [f"{len(failed) - 5} more"] if len(failed) > 5 else []
+        rows = (name if n is None else f"{name} ({count_noun(n, 'row')})" for name, n in failed)
         checks = count_noun(len(failed), "check has", "checks have")
-        super().__init__(f"nothing was published: {checks} failed: {', '.join(shown + more)}")
+        super().__init__(f"nothing was published: {checks} failed: {', '.join(rows)}")
 
 
 # -- Spreadsheet -----------------------------------------------------------------------------------
-# Errors of a spreadsheet as a whole. An error of one row is a problem of that row.
 
 
 class SpreadsheetError(ConnectorError):
@@ -462,26 +401,9 @@ class SpreadsheetError(ConnectorError):
         "encoding_unknown": "Save the file as csv in UTF-8, or give its encoding with --encoding.",
         "headings_refused": "Give each column its own name in the first row, and save the file.",
         "no_rows": "Add rows below the column names, and save the file.",
+        "sheet_unknown": "Choose the sheet with --sheet.",
+        "spreadsheet_changed": "Wait until the file is saved, then run the command again.",
     }
-
-
-class SheetUnknown(SpreadsheetError):
-    """Several sheets of the workbook have rows, or no sheet has the given name.
-
-    `names` are the sheets to choose from.
-    """
-
-    action = "Choose the sheet with --sheet."
-
-    def __init__(self, message: str, *, names: Iterable[str] = (), **options: Any) -> None:
-        self.names = tuple(names)
-        super().__init__(message, **options)
-
-
-class SpreadsheetChanged(SpreadsheetError):
-    """The file was changed while it was being read."""
-
-    action = "Wait until the file is saved, then run the command again."
 
 
 class ReportRefused(SpreadsheetError):
@@ -489,9 +411,6 @@ class ReportRefused(SpreadsheetError):
 
     action = "Run 'connector resolve' to list unconfirmed rows, and report this message."
     exit_status = FAILED
-
-
-# -- Words -----------------------------------------------------------------------------------------
 
 
 def count_noun(number: int, noun: str, plural: str | None = None) -> str:

@@ -21,9 +21,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
+from typing import Any, NamedTuple
 
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration
@@ -49,11 +47,9 @@ PURGED = "[purged]"
 """Text that replaces a message or a file name that contained a purged person."""
 
 _REFERENCES = {
-    each.name: ["id"]
-    if each in PEOPLE
-    else sorted({name for subject in each.subjects for name in subject.ids} - {"id"})
+    each.name: {"id"} if each in PEOPLE else {id for s in each.subjects for id in s.ids} - {"id"}
     for each in CATALOG.values()
-    if any(subject.is_record or {*subject.ids} - {"id"} for subject in each.subjects)
+    if each in PEOPLE or any({*s.ids} - {"id"} for s in each.subjects)
 }
 """Fields with the id of a person, by resource."""
 
@@ -72,9 +68,6 @@ _NUMBER = re.compile(r"\+?[0-9][0-9 ()./-]{5,}[0-9]")
 _TAG = re.compile(r"<[^>]*>")
 _DATA = re.compile(r"[0-9@]")
 
-Match = Callable[[str], bool]
-"""Function that returns True if a text contains what is searched for."""
-
 
 # -- Texts -----------------------------------------------------------------------------------------
 # Texts are compared by their words, without letter case, punctuation and line breaks, and telephone
@@ -82,7 +75,6 @@ Match = Callable[[str], bool]
 
 
 def _words(text: str) -> list[str]:
-    """Return the words of a text in a form that can be compared."""
     return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
@@ -92,7 +84,7 @@ def _numbers(text: str) -> set[str]:
     return {each[-_PHONE_DIGITS:] for each in digits if len(each) >= _PHONE_DIGITS_MIN}
 
 
-def _contains(text: str) -> Match:
+def _contains(text: str) -> Callable[[str], bool]:
     """Return the match of a text that a user searches for; it may begin within a word."""
     wanted, numbers = " ".join(_words(text)), _numbers(text) if _NUMBER.fullmatch(text) else set()
     if not wanted:
@@ -101,30 +93,23 @@ def _contains(text: str) -> Match:
 
 
 class Identifiers:
-    """Identifiers of people: texts by their longest word, and last digits of telephone numbers."""
+    """Identifiers of people: texts as their words, and the last digits of telephone numbers."""
 
-    def __init__(self, texts: Iterable[str], numbers: Iterable[str] = ()) -> None:
-        self.texts: dict[str, set[str]] = {}
-        for words in filter(None, map(_words, texts)):
-            self.texts.setdefault(max(words, key=len), set()).add(f" {' '.join(words)} ")
-        self.numbers = {digits for each in numbers for digits in _numbers(each)}
+    def __init__(self, texts: Iterable[str] = (), numbers: Iterable[str] = ()) -> None:
+        self.known = {tuple(_words(each)) for each in texts} - {()}
+        self.known |= {(digits,) for each in numbers for digits in _numbers(each)}
+        self._sizes, self._first = {len(e) for e in self.known}, {e[0] for e in self.known}
 
-    def found_in(self, text: str) -> set[str]:
+    def found_in(self, text: str) -> set[tuple[str, ...]]:
         """Return the identifiers that the text contains, as complete words."""
         words = _words(text)
-        known = self.texts.keys() & set(words)
-        joined = f" {' '.join(words)} " if known else ""
-        texts = {each for word in known for each in self.texts[word] if each in joined}
-        return texts | (self.numbers & _numbers(text)) if self.numbers else texts
-
-    def remove(self, found: Collection[str]) -> None:
-        """Remove identifiers that `found_in` returned."""
-        self.numbers.difference_update(found)
-        for each in self.texts.values():
-            each.difference_update(found)
+        found = {(each,) for each in _numbers(text)}
+        for size in () if self._first.isdisjoint(words) else self._sizes:
+            found.update(zip(*(words[start:] for start in range(size)), strict=False))
+        return self.known & found
 
     def match(self, text: str) -> bool:
-        """Return True if the text contains one of the identifiers."""
+        """Return True if the text contains an identifier."""
         return bool(self.found_in(text))
 
 
@@ -166,17 +151,14 @@ class Found:
 
 
 def find(settings: Settings, text: str) -> Found:
-    """Find a text in all tables and files of the account's folder. Changes nothing.
+    """Find a text in all tables and files of the account's folder.
 
-    Raises:
-        Misused: The text has no letter and no digit.
-        WarehouseError: A file cannot be read.
+    Raises `Misused` if it has no letter and no digit.
     """
     return _search(settings.folder, _contains(text))
 
 
-def _search(folder: Path, match: Match) -> Found:
-    """Search the databases and all other files of the folder."""
+def _search(folder: Path, match: Callable[[str], bool]) -> Found:
     places, not_searched = list[Place](), list[str]()
     for file, table, names, rows in _tables(folder):
         keys = [names.index(each) for each in _KEYS if each in names] or [0]
@@ -241,7 +223,7 @@ def _files(folder: Path, root: Path, not_searched: list[str]) -> Iterator[Path]:
 def _texts_of(path: Path) -> Iterator[tuple[str, str]]:
     """Yield each row of a table, each part of an archive, or each line, with its place.
 
-    Raises `SpreadsheetError`, or `BadZipFile` for an archive, if the file cannot be searched.
+    Raises `SpreadsheetError` or `BadZipFile` if the file cannot be searched.
     """
     suffix = path.suffix.lower()
     with convert_file_errors(path):
@@ -268,7 +250,6 @@ def _texts_of(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _decode(content: bytes) -> str:
-    """Return the text of a file in one of the usual encodings."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return content.decode("utf-16", "replace")
     try:
@@ -277,18 +258,18 @@ def _decode(content: bytes) -> str:
         return content.decode("cp1252", "replace")
 
 
-def _has_only(path: Path, match: Match) -> bool:
+def _has_only(path: Path, match: Callable[[str], bool]) -> bool:
     """Return True if an imported file has one sheet, and all its rows but the headings match."""
     try:
         parts = [*_texts_of(path)]
     except (SpreadsheetError, zipfile.BadZipFile):
         return False
-    rows = [text for place, text in parts if place.startswith("row ")]
-    others = [each for each in rows if each.strip() and not match(each)]
+    rows = [text for place, text in parts if place.startswith("row ") and text.strip()]
+    others = [each for each in rows if not match(each)]
     sheets = sum(place.startswith("xl/worksheets/sheet") for place, _ in parts)
-    has_one_sheet = path.suffix.lower() in TEXT_SUFFIXES or sheets == 1
-    is_headings = len(others) <= 1 and not any(map(_DATA.search, others))
-    return has_one_sheet and is_headings and len(others) < len(rows)
+    if len(others) == len(rows) or len(others) > 1 or any(map(_DATA.search, others)):
+        return False
+    return path.suffix.lower() in TEXT_SUFFIXES or sheets == 1
 
 
 # -- Purge -----------------------------------------------------------------------------------------
@@ -298,13 +279,8 @@ def _has_only(path: Path, match: Match) -> bool:
 class PurgeReport:
     """Result of a purge, or of its preview.
 
-    Attributes:
-        ids: Purged records.
-        rows: Number of emptied rows by table.
-        files: Removed files.
-        left: Places that still contain an identifier; in a preview, all places.
-        backups: Backups that still contain the people.
-        removed: Removed values as (table, record, field, value).
+    `left` has the places that still contain an identifier; in a preview, all places. `backups`
+    still contain the people. `removed` has the values as (table, record, field, value).
     """
 
     ids: list[str] = field(default_factory=list)
@@ -318,20 +294,12 @@ class PurgeReport:
 def deleted_before(settings: Settings, age: str, now: datetime) -> list[str]:
     """Return the ids of people whom the platform deleted longer ago, and who are not purged yet.
 
-    Args:
-        settings: Settings of the account.
-        age: Number of days, months or years, for example `24m`.
-        now: Current time.
-
-    Raises:
-        Misused: The age has another form.
-        WarehouseError: A file cannot be read.
+    `age` is a number of days, months or years, for example `24m`. Raises `Misused` otherwise.
     """
-    found = re.fullmatch(r"([0-9]{1,4}) ?([dmy])", age.strip())
-    if found is None:
+    if not re.fullmatch("[0-9]{1,4}[dmy]", age):
         raise Misused(f"the age is {age!r}", action="Give days, months or years: 90d, 24m or 2y.")
-    unit = {"d": "days", "m": "months", "y": "years"}[found[2]]
-    old = f"_deleted_at < $1::TIMESTAMPTZ - to_{unit}({int(found[1])})"
+    unit = {"d": "days", "m": "months", "y": "years"}[age[-1]]
+    old = f"_deleted_at < $1::TIMESTAMPTZ - to_{unit}({int(age[:-1])})"
     with Database(settings.folder) as database:
         if not database.exists:
             return []
@@ -349,45 +317,41 @@ def _people(connection: Connection, condition: str, value: object) -> list[tuple
     return connection.execute(" UNION ALL ".join(selects), [value]).fetchall()
 
 
-async def purge(
-    settings: Settings, ids: Collection[str], *, applies: bool = False, now: datetime | None = None
-) -> PurgeReport:
+async def purge(settings: Settings, ids: Collection[str], *, applies: bool = False) -> PurgeReport:
     """Empty every version of these people's records everywhere in the account's folder.
 
     Without `applies`, only report what would be removed. An interrupted purge is completed first.
 
     Raises:
         Misused: A record is unknown or the platform still has it, or pushed rows are unconfirmed.
-        AccountBusy: A pull or a push is running.
-        PublishingRefused: The published file could not be built again. Run the purge again.
-        WarehouseError: A file cannot be used. Run the purge again.
+        ConnectorError: Another process uses the account, or a file cannot be used or published.
+            The purge can be repeated.
     """
     check_files(settings)
     with Database(settings.folder) as database:
         if not database.exists:
             raise Misused("no records are loaded", action="Check CONNECTOR_DATA_DIR.")
         async with hold(settings.folder, "person purge"):
-            made = _Purge(settings, database, applies, now or datetime.now(UTC))
+            made = _Purge(settings, database, applies)
             return await asyncio.to_thread(made.run, ids)
 
 
-@dataclass(frozen=True, slots=True)
-class _Version:
+class _Version(NamedTuple):
     """Version of a record that is about the people, with its table and DuckDB's row id."""
 
     table: str
     rowid: int
     id: str
-    record: Mapping[str, Any]
+    record: dict[str, Any]
 
 
 class _Purge:
     """One purge. The caller holds the lock of the account."""
 
-    def __init__(self, settings: Settings, database: Database, applies: bool, at: datetime) -> None:
+    def __init__(self, settings: Settings, database: Database, applies: bool) -> None:
         self._settings, self._folder, self._database = settings, settings.folder, database
-        self._applies, self._at, self._report = applies, at, PurgeReport()
-        self._all, self._own = Identifiers(()), Identifiers(())
+        self._applies, self._at, self._report = applies, datetime.now(UTC), PurgeReport()
+        self._all = self._own = Identifiers()
 
     def run(self, given: Collection[str]) -> PurgeReport:
         """Purge, or preview. The work file is last: it has the identifiers that others need."""
@@ -419,35 +383,26 @@ class _Purge:
         return report
 
     def _unfinished(self) -> dict[datetime, list[str]]:
-        """Return the ids of purges that were interrupted or that a restore left to be repeated."""
-        rows = self._database.rows("SELECT at, ids FROM purges WHERE ended_at IS NULL")
-        return {each["at"]: each["ids"] for each in rows}
+        """Return the ids of purges that were interrupted, or that a restore left to be repeated."""
+        sql = "SELECT at, ids FROM purges WHERE ended_at IS NULL"
+        return {each["at"]: each["ids"] for each in self._database.rows(sql)}
 
     def _record_end(self) -> None:
-        """Record that this purge and interrupted ones have ended, with the counts."""
         for at, ids in self._unfinished().items():
             if set(ids) <= set(self._report.ids):
                 sql = "UPDATE purges SET ended_at = ?, counts = ? WHERE at = ?"
                 self._database.write(sql, self._at, dict(+self._report.rows), at)
 
     def _choose_ids(self, connection: Connection, given: set[str]) -> list[str]:
-        """Return the given ids, and those of unfinished purges that the platform has deleted.
-
-        Raises `Misused` unless the platform has deleted all given records.
-        """
+        """Return the given ids, and those of unfinished purges that the platform has deleted."""
         ids = sorted(given.union(*self._unfinished().values()))
         states = dict(_people(connection, "id IN (SELECT unnest($1))", ids))
         if unknown := sorted(given - states.keys()):
-            raise Misused(
-                f"no candidate or lead has the id {', '.join(unknown)}",
-                action="Run 'connector person find TEXT' with a name or an address, and copy the"
-                " id of the record.",
-            )
+            action = "Copy the id from 'connector person find TEXT', with a name or an address."
+            raise Misused(f"no candidate or lead has the id {', '.join(unknown)}", action=action)
         if living := sorted(each for each in given if not states[each]):
-            raise Misused(
-                f"the platform still has {', '.join(living)}",
-                action="Delete the record on the platform, run 'connector pull', and purge again.",
-            )
+            action = "Delete the record on the platform, run 'connector pull', and purge again."
+            raise Misused(f"the platform still has {', '.join(living)}", action=action)
         return sorted(id for id, is_deleted in states.items() if is_deleted)
 
     def _read_identifiers(
@@ -473,7 +428,7 @@ class _Purge:
                 f"SELECT _record FROM landing.{resource.name} WHERE _deleted_at IS NULL"
             )
             for (text,) in iter(others.fetchone, None):
-                self._own.remove(self._own.found_in(_text_of(text)))
+                self._own.known -= self._own.found_in(_text_of(text))
 
     def _empty_journal(self, ids: Collection[str]) -> None:
         """Empty the pushed rows of these records, and rows without a record that have an address
@@ -483,10 +438,9 @@ class _Purge:
         rows = (row for each in journal.batches() for row in journal.rows(each.batch))
         about = [row for row in rows if self._is_about(row, ids)]
         if unconfirmed := sum(row.is_open for row in about):
-            raise Misused(
-                f"{count_noun(unconfirmed, 'pushed row')} of these people unconfirmed",
-                action="Run 'connector resolve', then purge again.",
-            )
+            what = count_noun(unconfirmed, "row of these people is", "rows of these people are")
+            action = "Run 'connector resolve', then purge again."
+            raise Misused(f"{what} unconfirmed", action=action)
         for row in about:
             text = _text_of([row.values, row.before])
             self._report.removed.append(("rows", f"{row.batch} row {row.number}", "row", text))
@@ -498,7 +452,6 @@ class _Purge:
                 self._database.put("purges", {"at": self._at, "ids": self._report.ids})
 
     def _is_about(self, row: Row, ids: Collection[str]) -> bool:
-        """Return True if a pushed row is about the people."""
         if row.record_id is not None:
             return row.record_id in ids
         parts = [row.fields, row.then, row.before, [each.body for each in row.attempts]]
@@ -519,7 +472,6 @@ class _Purge:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def _empty_messages(self) -> None:
-        """Replace texts of the state that contain an identifier."""
         for table, column in _MESSAGES:
             sql = f"SELECT {column}, count(*) FROM {table} WHERE {column} IS NOT NULL GROUP BY 1"
             for text, count in self._database.rows(sql):
@@ -532,7 +484,6 @@ class _Purge:
     def _empty_versions(
         self, connection: Connection, resource: Declaration, versions: Sequence[_Version]
     ) -> None:
-        """Write versions again without their personal fields."""
         emptied = dict[str, dict[int, str]]()
         for each in versions:
             if gone := self._personal_fields(resource, each.record):
@@ -550,7 +501,7 @@ class _Purge:
         )
         for table, records in emptied.items():
             self._report.rows[table] += len(records)
-            stage = pa.table({"place": [*records], "record": [*records.values()]})
+            stage = {"place": records, "record": records.values()}
             # An update of spread rows would need much more memory.
             run_staged(
                 connection,

@@ -11,7 +11,7 @@ import uvicorn
 
 from connector.cli.session import Command, Session
 from connector.errors import ConnectorError, Misused
-from connector.page.access import Access
+from connector.page.access import Access, Proxy
 from connector.page.app import App
 from connector.page.imports import Imports
 
@@ -64,7 +64,8 @@ def page(
         shown = f"[{host}]" if ":" in host else host
         public = (address or f"http://{shown}:{listener.getsockname()[1]}").rstrip("/")
         imports = Imports(settings)
-        access = Access(public, _user_name(), imports.folder, proxy_user, proxy_from)
+        proxy = Proxy(proxy_user, proxy_from) if proxy_user and proxy_from else None
+        access = Access(public, _user_name(), imports.folder, proxy)
         config = uvicorn.Config(
             App(imports, access), log_config=None, access_log=False, server_header=False,
             lifespan="off", ws="none", proxy_headers=False, timeout_graceful_shutdown=2,

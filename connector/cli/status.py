@@ -193,7 +193,7 @@ def _print_state(terminal: Terminal, warehouse: Warehouse, state: AccountState) 
     results = {name: result for name, (_, result) in state.health.resources.items()}
     names = {True: "running", False: "interrupted"}
     runs: list[Run] = [
-        replace(each, outcome=each.outcome or names[each.run_id in state.running])
+        replace(each, outcome=each.outcome or names[each.run_id == state.running])
         for each in state.health.runs[:RUNS_SHOWN]
     ]
     resources = _read_resources(warehouse, state)

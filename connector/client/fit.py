@@ -36,16 +36,9 @@ def create_mismatch(
     record: Mapping[str, Any],
     sent_at: datetime | None,
 ) -> str | None:
-    """Return why the record cannot be the result of a create, without any value.
+    """Return why the record cannot be the result of a create, without any value; None if it can.
 
-    Args:
-        resource: Declaration of the resource.
-        sent: Fields of the create.
-        record: Record of the answer.
-        sent_at: Server's time when the request was sent; None if unknown.
-
-    Returns:
-        None if the record can be the result.
+    `sent_at` is the server's time when the request was sent, None if unknown.
     """
     created_at, _ = resource.field("created_at").parse(record.get("created_at"))
     if not isinstance(created_at, datetime):
@@ -75,7 +68,6 @@ def contradicting_fields(
 
 
 def _contradicts(field: Field, sent: Any, shown: Any, *, is_key: bool) -> bool:
-    """Return True if the two values cannot be forms of the same value."""
     is_judged = field.kind not in (Kind.BOOL, Kind.ARRAY, Kind.OBJECT) and not field.values
     if not is_judged or sent in (None, "") or shown in (None, ""):
         return False
@@ -96,7 +88,6 @@ def _contradicts(field: Field, sent: Any, shown: Any, *, is_key: bool) -> bool:
 
 
 def _letters_and_digits(text: str) -> str:
-    """Return the letters and digits of the text, in lower case and normalised Unicode (NFKC)."""
     plain = unicodedata.normalize("NFKC", text).casefold()
     return "".join(each for each in plain if each.isalnum())
 

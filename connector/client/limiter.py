@@ -12,7 +12,7 @@ A 429 stops all requests until its reset or `Retry-After`. Only if that is too f
 minute's, the API has reported that the month is used up (API 8.2). A 429 without a time never means
 the month: all requests wait, longer each time.
 
-Pure: the caller's monotonic clock and random number are arguments.
+Pure: the caller's monotonic clock, in seconds, and random number are arguments.
 """
 
 from __future__ import annotations
@@ -35,13 +35,26 @@ UNCOUNTED_MAX = 10_000  # Only a server that sends no figures has more ends with
 class RateHeaders:
     """Rate limit headers of one answer (API 8.3); each is None if missing or invalid.
 
-    `reset` and `retry_after` are as sent: a Unix timestamp, or seconds from now.
+    `reset` and `retry_after` are as sent: a Unix timestamp, or seconds from now. `date` is the
+    server's time as a Unix timestamp.
     """
 
     limit: int | None = None
     remaining: int | None = None
     reset: float | None = None
     retry_after: float | None = None
+    date: float | None = None
+
+    def seconds_until(self, moment: float | None, round_trip_seconds: float) -> float | None:
+        """Return the seconds to `reset` or `retry_after`; None if unknown or not credible."""
+        if moment is None or not math.isfinite(moment):
+            return None
+        origin = 0.0 if moment < TIMESTAMP_MIN else self.date
+        if origin is None:
+            return None
+        # A reset that lies further back than the round trip is stale.
+        seconds = moment - origin
+        return seconds if seconds >= -round_trip_seconds - RESOLUTION_SECONDS else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,32 +86,18 @@ class _Window:
     """Window that began at `opened_at`, and the figures that responses reported for it.
 
     Until a response reported a figure (`is_known`), `remaining` is the rest of the window before,
-    because a reset only increases it. `is_silent` is True if responses have no figures. `is_late`
-    is True if the figures do not include the request that they answer. `reset` identifies the
-    server's window, None if it cannot.
+    because a reset only increases it; it is infinite if responses have no figures. `is_late` is
+    True if the figures do not include the request that they answer. `reset` identifies the server's
+    window, None if it cannot.
     """
 
     opened_at: float
-    remaining: int = 0
+    remaining: float = 0
     is_known: bool = False
-    is_silent: bool = False
     is_late: bool = False
     is_probe_out: bool = False
     ends_at: float = math.inf
     reset: float | None = None
-
-    def update(
-        self, remaining: int, limit: int | None, ends_at: float, reset: float | None
-    ) -> None:
-        """Apply the figures of a response."""
-        if not self.is_known:
-            self.is_known, self.is_silent, self.is_late = True, False, remaining == limit
-            self.remaining, self.ends_at, self.reset = remaining, ends_at, reset
-        elif remaining <= self.remaining:
-            # Another reset is of another window of the server, which has less left.
-            is_same = reset is not None and reset == self.reset
-            self.ends_at = (min if is_same else max)(self.ends_at, ends_at)
-            self.remaining, self.reset = remaining, reset
 
 
 class RateLimiter:
@@ -106,13 +105,10 @@ class RateLimiter:
 
     The end of each ticket is reported exactly once: to `record_response`, `record_refusal`,
     `record_lost` (also a cancelled request) or `record_unsent`.
-
-    Attributes:
-        limit: Requests per minute by the last response that showed it; None before that.
     """
 
     def __init__(self) -> None:
-        self.limit: int | None = None
+        self.limit: int | None = None  # Per minute, by the last response that showed it.
         self._window = _Window(opened_at=-math.inf)
         self._in_flight = 0
         # Ends of requests that the lowest figure may not include.
@@ -123,28 +119,27 @@ class RateLimiter:
         self._exhausted: QuotaExhausted | None = None
 
     def acquire(self, now: float) -> Ticket | Wait | QuotaExhausted:
-        """Return a ticket if a request may leave now, which counts it as in flight.
-
-        Args:
-            now: Seconds of a monotonic clock, as in every method.
-        """
+        """Return a ticket if a request may leave now, which counts it as in flight."""
         if now < self._blocked_until:
             return self._exhausted or _create_wait(self._blocked_until - now)
         self._exhausted = None
         if now >= self._window.ends_at:
             self._window = _Window(now, self._window.remaining)
-        if (wait := self._required_wait(now)) is not None:
-            return wait
+        window, left = self._window, self._left()
+        if left < 1:
+            if window.is_known:
+                return _create_wait(window.ends_at - now)
+            # Requests of the window before may have used what the reset added.
+            if window.is_probe_out or left < 0 < self._in_flight:
+                return Wait(None)
         self._in_flight += 1
-        self._window.is_probe_out |= not self._window.is_known
+        window.is_probe_out |= not window.is_known
         return Ticket(now)
 
-    def record_response(
-        self, now: float, ticket: Ticket, rate: RateHeaders, server_now: float | None
-    ) -> None:
-        """Record an answer other than a 429; `server_now` is its `Date` as a Unix time."""
+    def record_response(self, now: float, ticket: Ticket, rate: RateHeaders) -> None:
+        """Record an answer other than a 429."""
         sent_at, window = ticket.sent_at, self._window
-        self._release_ticket(now, ticket)
+        self.record_unsent(now, ticket)
         if sent_at >= self._refused_at:
             self._refusals = 0
         if sent_at < window.opened_at:
@@ -154,28 +149,33 @@ class RateLimiter:
         if rate.limit is not None and rate.limit > 0:
             self.limit = rate.limit
         if rate.remaining is None:
-            window.is_silent = not window.is_known
+            if not window.is_known:
+                window.remaining = math.inf
             self._uncounted.append(now)
             return
         while self._uncounted and self._uncounted[0] <= sent_at:
             self._uncounted.popleft()
-        ends_at, reset = _end_of_window(now, sent_at, rate, server_now)
-        window.update(max(0, rate.remaining), self.limit, ends_at, reset)
+        remaining = max(0, rate.remaining)
+        ends_at, reset = _end_of_window(now, sent_at, rate)
+        if not window.is_known:
+            window.is_known, window.is_late = True, remaining == self.limit
+        elif remaining > window.remaining:
+            return
+        else:
+            # Another reset is of another window of the server, which has less left.
+            is_same = reset is not None and reset == window.reset
+            ends_at = (min if is_same else max)(window.ends_at, ends_at)
+        window.remaining, window.ends_at, window.reset = remaining, ends_at, reset
 
-    def record_refusal(
-        self, now: float, ticket: Ticket, rate: RateHeaders, server_now: float | None, jitter: float
-    ) -> None:
+    def record_refusal(self, now: float, ticket: Ticket, rate: RateHeaders, jitter: float) -> None:
         """Record a 429; `jitter` is a random number in [0, 1)."""
         sent_at, window = ticket.sent_at, self._window
-        self._release_ticket(now, ticket)
-        known = (
-            seconds_until(moment, now - sent_at, server_now)
-            for moment in (rate.reset, rate.retry_after)
-        )
+        self.record_unsent(now, ticket)
+        known = (rate.seconds_until(each, now - sent_at) for each in (rate.reset, rate.retry_after))
         # No request may leave before either of them, so the later one counts.
         seconds = max((each for each in known if each is not None), default=None)
         if seconds is not None and seconds > RESET_SECONDS_MAX:
-            self._exhausted = QuotaExhausted(None if server_now is None else server_now + seconds)
+            self._exhausted = QuotaExhausted(None if rate.date is None else rate.date + seconds)
             self._blocked_until = now + seconds
         elif sent_at < window.opened_at:
             return  # Refused in an earlier window, which says nothing about this one.
@@ -186,12 +186,15 @@ class RateLimiter:
 
     def record_lost(self, now: float, ticket: Ticket) -> None:
         """Record the end of a request without a response, which the server may have counted."""
-        self._release_ticket(now, ticket)
+        self.record_unsent(now, ticket)
         self._uncounted.append(now)
 
     def record_unsent(self, now: float, ticket: Ticket) -> None:
         """Record that a request was not sent, so that the server did not count it."""
-        self._release_ticket(now, ticket)
+        assert self._in_flight > 0, "more requests ended than were sent"
+        self._in_flight -= 1
+        if ticket.sent_at >= self._window.opened_at:
+            self._window.is_probe_out = False
 
     def _back_off(self, now: float, sent_at: float, seconds: float | None, jitter: float) -> None:
         """Let all requests wait after a 429 whose reset is `seconds` away; None if it has none."""
@@ -208,63 +211,22 @@ class RateLimiter:
             wait = max(wait, seconds + RESOLUTION_SECONDS)
         self._blocked_until = max(self._blocked_until, now + wait + jitter * JITTER_SECONDS_MAX)
 
-    def _release_ticket(self, now: float, ticket: Ticket) -> None:
-        """Subtract the request from those in flight."""
-        assert ticket.sent_at <= now, f"sent at {ticket.sent_at}, after {now}"
-        assert self._in_flight > 0, "more requests ended than were sent"
-        self._in_flight -= 1
-        if ticket.sent_at >= self._window.opened_at:
-            self._window.is_probe_out = False
-
-    def _left(self) -> int:
+    def _left(self) -> float:
         """Return the lowest `Remaining`, less requests that it may not include."""
         uncounted = len(self._uncounted) + self._in_flight + self._window.is_late
         return self._window.remaining - uncounted
 
-    def _required_wait(self, now: float) -> Wait | None:
-        """Return the wait before the next request; None if it may be sent now."""
-        window, left = self._window, self._left()
-        if window.is_silent or left >= 1:
-            return None
-        if window.is_known:
-            return _create_wait(window.ends_at - now)
-        # Requests of the window before may have used what the reset added.
-        return Wait(None) if window.is_probe_out or left < 0 < self._in_flight else None
-
 
 def _create_wait(seconds: float) -> Wait:
-    """Return the wait in seconds, limited to the allowed range."""
     return Wait(min(max(seconds, WAIT_SECONDS_MIN), RESET_SECONDS_MAX))
 
 
-def seconds_until(
-    moment: float | None, round_trip_seconds: float, server_now: float | None
-) -> float | None:
-    """Return the seconds from a response to a time in its headers; None if that is not credible.
-
-    Args:
-        moment: A Unix time, or seconds from now.
-        round_trip_seconds: How much older than its `Date` the response may be.
-        server_now: `Date` as a Unix time; None if the response has none.
-    """
-    if moment is None or not math.isfinite(moment):
-        return None
-    origin = 0.0 if moment < TIMESTAMP_MIN else server_now
-    if origin is None:
-        return None
-    # A reset that lies further back than the round trip is stale.
-    seconds = moment - origin
-    return seconds if seconds >= -round_trip_seconds - RESOLUTION_SECONDS else None
-
-
-def _end_of_window(
-    now: float, sent_at: float, rate: RateHeaders, server_now: float | None
-) -> tuple[float, float | None]:
+def _end_of_window(now: float, sent_at: float, rate: RateHeaders) -> tuple[float, float | None]:
     """Return the latest end of the window by a response, and the `Reset` that identifies it."""
-    seconds = seconds_until(rate.reset, now - sent_at, server_now)
+    seconds = rate.seconds_until(rate.reset, now - sent_at)
     is_timestamp = rate.reset is not None and rate.reset >= TIMESTAMP_MIN
     if seconds is None:
-        is_name, seconds = is_timestamp and server_now is None, WINDOW_SECONDS
+        is_name, seconds = is_timestamp and rate.date is None, WINDOW_SECONDS
     else:
         is_name = is_timestamp and seconds <= RESET_SECONDS_MAX
     ends_at = now + min(seconds + RESOLUTION_SECONDS, WINDOW_SECONDS)

@@ -16,12 +16,12 @@ import shutil
 import struct
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
-from connector.atomic_files import create_private_file, sync_folder
+from connector.atomic_files import FILE_MODE, create_private_file, sync_folder
 from connector.errors import (
     CHOOSE_PATH,
     ConnectorError,
@@ -53,23 +53,14 @@ COPIED = (PUBLISHED_FILE, REPORT_FILE, *FOLDERS)
 BACKUP = "backup"
 """What the holder of the account's lock does during a backup."""
 
-STAGING = ".restoring"
-"""Folder in the account's folder to which a backup is unpacked."""
-
 FORMAT = 1
 """Version of the backup format."""
 
+_STAGING = ".restoring"
 _MANIFEST = "manifest.json"
-_DAMAGES = (
-    zipfile.BadZipFile,
-    EOFError,
-    LookupError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    struct.error,
-)
-"""Errors that `zipfile` raises for damaged files."""
+_GIVE_BACKUP = "Give the backup file, or the folder that 'connector backup' wrote to."
+_DAMAGES = (zipfile.BadZipFile, struct.error, EOFError, LookupError, RuntimeError, TypeError)
+"""Errors that `zipfile` raises for damaged files, in addition to a `ValueError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +86,12 @@ def make_backup(
 ) -> tuple[Path, list[Path]]:
     """Back up the account's folder to a new file in the folder `to`, which is created if missing.
 
-    With `keep`, remove older backups of the account in `to`, so that this number remains.
-
-    Returns:
-        The new backup, and the removed ones.
+    With `keep`, remove older backups of the account in `to`, so that this number remains. Return
+    the new backup, and the removed ones.
 
     Raises:
-        Misused: `to` is in the folder that is backed up.
-        SettingsError: There is nothing to back up.
-        ConnectorError: The written file is damaged.
-        AccountBusy: Another process uses the account.
-        WarehouseError: A file cannot be used.
+        Misused: `to` is in the folder that is backed up, or there is nothing to back up.
+        ConnectorError: A file is damaged or cannot be used, or another process uses the account.
     """
     folder, to = settings.folder, to.absolute()
     if to.resolve().is_relative_to(folder.resolve()):
@@ -137,7 +123,6 @@ def make_backup(
 
 
 def _record(folder: Path, backup: Backup) -> None:
-    """Record a backup in the state, if there is one."""
     with Database(folder) as database:
         if database.exists:
             put_backup(database, backup)
@@ -149,7 +134,6 @@ def name_account(account: str | None) -> str:
 
 
 def _prefix(account: str | None) -> str:
-    """Return the beginning of the names of an account's backups."""
     return f"connector-{account or 'unnamed'}-"
 
 
@@ -161,41 +145,40 @@ def find_backups(to: Path, account: str | None) -> list[Path]:
 
 
 def _write_backup(settings: Settings, to: Path, at: datetime) -> Path:
-    """Write a verified backup. The caller holds the account's lock."""
-    folder, warehouse = settings.folder, Warehouse(settings.folder)
-    made = to / f"{_prefix(settings.account)}{at.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}.zip"
-    # Remains of a backup that was killed have the same name.
-    copies, partial = (to / f".{_prefix(settings.account)}{end}" for end in ("copies", "partial"))
+    folder, warehouse, prefix = (
+        settings.folder,
+        Warehouse(settings.folder),
+        _prefix(settings.account),
+    )
+    made = to / f"{prefix}{at.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}.zip"
+    # The next backup removes what a killed one leaves.
+    draft, archive_file = to / f".{prefix}partial", to / f".{prefix}partial" / made.name
     try:
         make_folder(to, CHOOSE_PATH)
-        shutil.rmtree(copies, ignore_errors=True)
-        partial.unlink(missing_ok=True)
-        make_folder(copies)
-        sources = {path.relative_to(folder): path for path in _files_to_copy(folder)}
+        shutil.rmtree(draft, ignore_errors=True)
+        make_folder(draft)
+        sources = {path.relative_to(folder).as_posix(): path for path in _files_to_copy(folder)}
         # The state is copied last. One that is newer than the work file can also result from a
         # crash; an older one would lack pushes whose records are loaded.
         if warehouse.exists:
-            sources[Path(WORK_FILE)] = copies / WORK_FILE
-            warehouse.copy_to(copies / WORK_FILE)
+            warehouse.copy_to(draft / WORK_FILE)
         if (folder / STATE_FILE).exists():
-            sources[Path(STATE_FILE)] = copies / STATE_FILE
-            state.copy(folder / STATE_FILE, copies / STATE_FILE)
-        with create_private_file(partial) as file:
+            state.copy(folder / STATE_FILE, draft / STATE_FILE)
+        sources |= {path.name: path for path in draft.iterdir()}
+        with create_private_file(archive_file) as file:
             with zipfile.ZipFile(file, "w", strict_timestamps=False) as archive:
-                sums = {path.as_posix(): _add(archive, path, sources[path]) for path in sources}
+                sums = {name: _add(archive, name, path) for name, path in sources.items()}
                 manifest = Manifest(at.isoformat(), settings.account, program_version(), sums)
                 archive.writestr(_MANIFEST, json.dumps(asdict(manifest), indent=2))
             file.flush()
             os.fsync(file.fileno())
-        check_backup(partial)
-        partial.rename(made)
+        check_backup(archive_file)
+        archive_file.rename(made)
         sync_folder(to)
     except OSError as error:
         raise file_error(to, error, CHOOSE_PATH) from error
     finally:
-        shutil.rmtree(copies, ignore_errors=True)
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
+        shutil.rmtree(draft, ignore_errors=True)
     return made
 
 
@@ -207,14 +190,13 @@ def _files_to_copy(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _add(archive: zipfile.ZipFile, name: Path, source: Path) -> str:
+def _add(archive: zipfile.ZipFile, name: str, source: Path) -> str:
     """Add a file to the archive, and return its SHA-256."""
     # A publication replaces the published file, so the opened one can be read to its end.
-    with source.open("rb") as read:
+    with source.open("rb") as read, archive.open(name, "w", force_zip64=True) as write:
         digest = hashlib.file_digest(read, "sha256").hexdigest()
         read.seek(0)
-        with archive.open(str(name), "w", force_zip64=True) as write:
-            shutil.copyfileobj(read, write, 2**20)
+        shutil.copyfileobj(read, write, 2**20)
     return digest
 
 
@@ -222,10 +204,7 @@ def _add(archive: zipfile.ZipFile, name: Path, source: Path) -> str:
 
 
 def newest_backup(source: Path, account: str | None) -> Path:
-    """Return the account's newest backup in a folder; a file is returned unchanged.
-
-    Raises `ConnectorError` if the folder has none, and `WarehouseError` if it cannot be read.
-    """
+    """Return the account's newest backup in a folder; a file is returned unchanged."""
     if not source.is_dir():
         return source
     found = find_backups(source, account)
@@ -235,9 +214,9 @@ def newest_backup(source: Path, account: str | None) -> Path:
 
 
 def check_backup(path: Path, folder: Path | None = None) -> Manifest:
-    """Verify the whole backup and return its manifest; write its files to `folder` if given.
+    """Verify the whole backup and return its manifest; then write its files to `folder` if given.
 
-    Raises `ConnectorError` if any part has changed, and a `WarehouseError` if it cannot be read.
+    Raises `ConnectorError` if any part has changed or the file cannot be read.
     """
     try:
         source = path.open("rb")
@@ -246,50 +225,36 @@ def check_backup(path: Path, folder: Path | None = None) -> Manifest:
     with source, convert_file_errors(folder or path):
         try:
             with zipfile.ZipFile(source) as archive:
-                manifest = _read_manifest(archive, path)
-                if sorted(archive.namelist()) != sorted([_MANIFEST, *manifest.files]):
-                    raise _damaged(path, "its files are not those of its list")
-                for name, expected in manifest.files.items():
-                    if _read_file(archive, name, folder) != expected:
-                        raise _damaged(path, f"{name} was changed")
-        except _DAMAGES:
+                manifest = _verify(archive, path)
+                if folder is not None:
+                    archive.extractall(folder, manifest.files)
+        except (*_DAMAGES, ValueError):
             raise _damaged(path, "it is not a zip file, or a part is missing or changed") from None
+        for each in folder.rglob("*") if folder is not None else ():
+            each.chmod(0o700 if each.is_dir() else FILE_MODE)
+            sync_folder(each)
     return manifest
 
 
-def _read_file(archive: zipfile.ZipFile, name: str, folder: Path | None) -> str:
-    """Return the SHA-256 of a file in the archive, and write it to `folder` if given."""
-    target = Path(os.devnull)
-    if folder is not None:
-        target = folder / name
-        make_folder(target.parent)
-        create_private_file(target).close()
-    with archive.open(name) as read, target.open("wb") as write:
-        digest = hashlib.sha256()
-        while piece := read.read(2**20):
-            digest.update(piece)
-            write.write(piece)
-        if folder is not None:
-            write.flush()
-            os.fsync(write.fileno())
-    return digest.hexdigest()
-
-
-def _read_manifest(archive: zipfile.ZipFile, path: Path) -> Manifest:
-    """Read the manifest of a backup. Raises `ConnectorError`."""
+def _verify(archive: zipfile.ZipFile, path: Path) -> Manifest:
+    """Compare the files of a backup with its manifest, and return it."""
     values = json.loads(archive.read(_MANIFEST))
     if values["format"] != FORMAT:
         raise _unusable(
             f"{path} was made by version {values['version']} of the connector",
             "Install that version, and restore with it.",
         )
-    datetime.fromisoformat(values["made_at"])
-    if any(e.startswith("/") or ".." in e.split("/") or "\\" in e for e in values["files"]):
-        raise _damaged(path, "a file has an unsafe path")
-    return Manifest(**values)
-
-
-_GIVE_BACKUP = "Give the backup file, or the folder that 'connector backup' wrote to."
+    manifest = Manifest(**values)
+    datetime.fromisoformat(manifest.made_at)
+    if sorted(archive.namelist()) != sorted([_MANIFEST, *manifest.files]):
+        raise _damaged(path, "its files are not those of its list")
+    for name, expected in manifest.files.items():
+        if name.startswith("/") or ".." in name.split("/") or "\\" in name:
+            raise _damaged(path, "a file has an unsafe path")
+        with cast("zipfile.ZipExtFile", archive.open(name)) as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != expected:
+                raise _damaged(path, f"{name} was changed")
+    return manifest
 
 
 def _unusable(message: str, action: str) -> ConnectorError:
@@ -298,7 +263,6 @@ def _unusable(message: str, action: str) -> ConnectorError:
 
 
 def _damaged(path: Path, reason: str) -> ConnectorError:
-    """Return the error for a backup of which a part is missing or changed."""
     return ConnectorError(f"{path} is damaged, or is not a backup: {reason}", code="backup_damaged")
 
 
@@ -321,15 +285,13 @@ def restore(settings: Settings, source: Path, former: Path | None = None) -> Res
     purge, since a pull must find the deletions again.
 
     Raises:
-        ConnectorError: The backup is damaged, or belongs to another account.
         Misused: The folder has files of an account.
-        AccountBusy: Another process uses the account.
-        WarehouseError: A file cannot be read or written, or is of a newer version. The restore can
-            be repeated.
+        ConnectorError: The backup is damaged or belongs to another account, or a file cannot be
+            used. The restore can be repeated.
     """
-    folder, staging = settings.folder, settings.folder / STAGING
+    folder, staging = settings.folder, settings.folder / _STAGING
     make_folder(folder)
-    with hold(folder, "restore"):
+    with hold(folder, "restore"), convert_file_errors(folder):
         own = (WORK_FILE, STATE_FILE, WAITED, *COPIED)
         there = [each for each in sorted(folder.iterdir()) if each.name.startswith(own)]
         # Files next to the staging folder, without a state, are remains of a killed restore.
@@ -347,18 +309,17 @@ def restore(settings: Settings, source: Path, former: Path | None = None) -> Res
             if not there:
                 shutil.rmtree(staging, ignore_errors=True)
             raise
-        with convert_file_errors(folder):
-            # A log of a database among the remains would be applied to the restored file.
-            for path in there:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-            # The work file without a state refuses every command until the state is here, too.
-            order = {WORK_FILE: 0, STATE_FILE: 2}
-            for path in sorted(staging.iterdir(), key=lambda each: order.get(each.name, 1)):
-                if path.name == STATE_FILE:
-                    sync_folder(folder)
-                path.rename(folder / path.name)
-            sync_folder(folder)
-            staging.rmdir()
+        # A log of a database among the remains would be applied to the restored file.
+        for path in there:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        # The work file without a state refuses every command until the state is here, too.
+        order = {WORK_FILE: 0, STATE_FILE: 2}
+        for path in sorted(staging.iterdir(), key=lambda each: order.get(each.name, 1)):
+            if path.name == STATE_FILE:
+                sync_folder(folder)
+            path.rename(folder / path.name)
+        sync_folder(folder)
+        staging.rmdir()
     return result
 
 
@@ -372,7 +333,7 @@ def _unpack(settings: Settings, source: Path, former: Path | None, staging: Path
     if STATE_FILE not in manifest.files:
         raise _unusable(f"{source} has no {STATE_FILE}", "Use another backup.")
     at, made_at = datetime.now(UTC), datetime.fromisoformat(manifest.made_at)
-    waiting = _set_inbox_aside(staging, f"{WAITED}{compact_timestamp(at)}")
+    waiting = _set_inbox_aside(staging, Path(f"{WAITED}{compact_timestamp(at)}"))
     proven, warehouse = dict[str, datetime | None](), Warehouse(staging)
     if warehouse.exists:
         warehouse.prepare()
@@ -381,8 +342,7 @@ def _unpack(settings: Settings, source: Path, former: Path | None, staging: Path
     with Database(staging) as database, database.transaction() as connection:
         connection.executemany("INSERT INTO purges (at, ids) VALUES (?, ?)", purges)
         # The copied state shows this backup as begun.
-        size = source.stat().st_size
-        put_backup(database, Backup(made_at, at, str(source.absolute()), size))
+        put_backup(database, Backup(made_at, at, str(source.absolute()), source.stat().st_size))
         # Pushes wait until a pull has verified more than this.
         database.note("restore", Restore(at, made_at, proven))
     return RestoreResult(manifest, [settings.folder / each for each in waiting], len(purges))
@@ -397,15 +357,14 @@ def _later_purges(former: Path, made_at: datetime) -> list[tuple[str, str]]:
         return [(each["at"].isoformat(), json.dumps(each["ids"])) for each in found]
 
 
-def _set_inbox_aside(staging: Path, name: str) -> list[Path]:
+def _set_inbox_aside(staging: Path, waited: Path) -> list[Path]:
     """Move the tables in the inbox to another folder. They may have been pushed since, so no run
     may push them automatically.
     """
     moved = []
     for path in sorted((staging / INBOX_FOLDER).glob("*/*")):
         if path.is_file() and path.suffix.lower() in (*TEXT_SUFFIXES, *BOOK_SUFFIXES):
-            place = Path(name) / path.parent.name / path.name
-            make_folder((staging / place).parent)
-            path.rename(staging / place)
-            moved.append(place)
+            moved.append(waited / path.relative_to(staging / INBOX_FOLDER))
+            make_folder((staging / moved[-1]).parent)
+            path.rename(staging / moved[-1])
     return moved

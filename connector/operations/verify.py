@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -34,10 +34,8 @@ or are not loaded yet, and that could not be read.
 class StreamComparison:
     """Result for one stream: a resource, or `content_items/ID` for items of a content type.
 
-    Attributes:
-        compared: Number of records that were read.
-        is_complete: True if the API was read to the end of the stream.
-        differences: Differing records by kind and id, each with the fields or the reason.
+    `differences` has the differing records by kind and id, each with the fields or the reason.
+    `is_complete` is True if the API was read to the end of the stream.
     """
 
     compared: int = 0
@@ -115,53 +113,49 @@ async def _compare_stream(
 ) -> None:
     """Compare a stream with the API. A stream whose parent was deleted has no list."""
     found = report.streams[stream.name] = StreamComparison()
-    listed = await _compare_listed(context, stream, found) if is_listed else set[str]()
+    api, name = StreamApi(context, stream, None), stream.resource.name
+    async for ids in _batches_of_ids(context, stream, api, is_listed=is_listed):
+        while ids:
+            outcomes = await api.details(tuple(ids))
+            rows = await asyncio.to_thread(context.warehouse.read, stored_rows, name, outcomes)
+            for id, outcome in outcomes.items():
+                if (difference := _difference(outcome, rows.get(id))) is not None:
+                    kind, text = difference
+                    found.differences[kind][id] = text
+            found.compared += len(outcomes)
+            ids = [id for id in ids if id not in outcomes]  # noqa: PLW2901  # what is left
+    found.is_complete = True
+
+
+async def _batches_of_ids(
+    context: RunContext, stream: Stream, api: StreamApi, *, is_listed: bool
+) -> AsyncIterator[list[str]]:
+    """Yield the new ids of each page of the list, then those of loaded records not in it."""
+    listed, number, total = set[str](), 1, 0
+    sort = "created_at" if stream.resource.sortable else None
+    while is_listed:
+        try:
+            page = await api.page(number, sort, "asc")
+        except NotFound as error:
+            if stream.parent is None or not error.is_api_error:
+                raise
+            break
+        has_shrunk, total = page.total < total, page.total
+        fresh = [*dict.fromkeys(str(each.id) for each in page.items if each.id not in listed)]
+        listed.update(fresh)
+        yield fresh
+        if has_shrunk and number > 1:
+            number -= 1  # A deletion moved a record to the page before.
+        elif page.is_last or (page.is_full and not fresh):
+            break
+        else:
+            number += 1
     live = await asyncio.to_thread(
         context.warehouse.query, stream, lambda rows: rows.live(None, None)
     )
     unlisted = sorted(live.difference(listed))
     for start in range(0, len(unlisted), BATCH_RECORDS_MAX):
-        await _compare_details(context, stream, unlisted[start : start + BATCH_RECORDS_MAX], found)
-    found.is_complete = True
-
-
-async def _compare_listed(context: RunContext, stream: Stream, found: StreamComparison) -> set[str]:
-    """Compare the records of the list, page by page, and return their ids."""
-    listed, number, total = set[str](), 1, 0
-    api, sort = StreamApi(context, stream, None), "created_at"
-    while True:
-        try:
-            page = await api.page(number, sort if stream.resource.sortable else None, "asc")
-        except NotFound as error:
-            if stream.parent is None or not error.is_api_error:
-                raise
-            return listed
-        has_shrunk, total = page.total < total, page.total
-        fresh = list(dict.fromkeys(each.id for each in page.items if each.id not in listed))
-        listed.update(fresh)
-        await _compare_details(context, stream, fresh, found)
-        if has_shrunk and number > 1:
-            number -= 1  # A deletion moved a record to the page before.
-        elif page.is_last or (page.is_full and not fresh):
-            return listed
-        else:
-            number += 1
-
-
-async def _compare_details(
-    context: RunContext, stream: Stream, ids: Sequence[str], found: StreamComparison
-) -> None:
-    """Read these records, compare them with the rows, and add differences to `found`."""
-    api, name = StreamApi(context, stream, None), stream.resource.name
-    while ids:
-        outcomes = await api.details(tuple(ids))
-        ids = [id for id in ids if id not in outcomes]
-        rows = await asyncio.to_thread(context.warehouse.read, stored_rows, name, outcomes)
-        for id, outcome in outcomes.items():
-            if (difference := _difference(outcome, rows.get(id))) is not None:
-                kind, text = difference
-                found.differences[kind][id] = text
-        found.compared += len(outcomes)
+        yield unlisted[start : start + BATCH_RECORDS_MAX]
 
 
 def _difference(outcome: Outcome, row: StoredRow | None) -> tuple[str, str] | None:

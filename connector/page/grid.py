@@ -6,21 +6,24 @@ Everything is JSON. Texts are data and never HTML; the page shows them as text.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 
 from connector.catalog import CATALOG
 from connector.catalog.field import Kind
-from connector.page.imports import MODES, RECORD, Import, Imports
-from connector.page.sending import CONSENTS
+from connector.page.imports import Import, Imports
+from connector.pushes.options import MODES
 from connector.pushes.preview import Preview
 from connector.pushes.report import with_column
+from connector.spreadsheet.mapping import WHOLE_NAME, ColumnMap, MappedColumn
 from connector.spreadsheet.problems import is_blank, message_of, text_of
-from connector.spreadsheet.targets import UNLISTED, TargetColumn
+from connector.spreadsheet.targets import UNLISTED
 from connector.state.database import Database
 from connector.state.journal import Journal
-from connector.state.row import Row
+from connector.state.row import Problem, Row
 from connector.warehouse.lookups import WarehouseLookups
 
 FILE_MEGABYTES_MAX = 50  # A file of 50,000 rows is smaller.
@@ -37,19 +40,15 @@ def shown(imports: Imports, each: Import) -> dict[str, Any]:
     table, rows = imports.uploaded(each), []
     for row in table.rows():
         if not row.is_outside and not is_blank(row.cells):
-            cells, edit = [*map(text_of, row.cells)], each.edits.get(row.number, {})
-            changed = {int(index): text for index, text in edit.items() if index != RECORD}
-            for index, text in changed.items():
-                cells[index] = text
-            rows.append((row.number, cells, [*changed], row.number in each.left_out))
-    width = max((len(cells) for _, cells, *_ in rows), default=0)
-    more = range(len(table.headings), width)
+            edit = each.edits.get(row.number, {})
+            cells = [edit.get(str(i), text_of(cell)) for i, cell in enumerate(row.cells)]
+            changed = [int(key) for key in edit if key.isdecimal()]
+            rows.append((row.number, cells, changed, "out" in edit))
     return {
-        **each.model_dump(mode="json", exclude={"edits", "left_out", "mapping"}),
+        **each.model_dump(mode="json", exclude={"edits"}),
         "sheet": table.sheet,
         "header_row": table.heading_rows.index + 1,
-        "width": len(table.headings),
-        "headings": [*table.headings, *(f"(no heading {index + 1})" for index in more)],
+        "headings": table.headings,
         "columns": columns(imports, each),
         "rows": rows,
     }
@@ -58,17 +57,14 @@ def shown(imports: Imports, each: Import) -> dict[str, Any]:
 def columns(imports: Imports, each: Import) -> dict[str, Any]:
     """Return the columns with their fields, and the fields that columns or values can fill."""
     target, found = imports.columns(each)
+    known = {column.heading: _filled(column, found) for column in found.columns}
+    known |= {column.heading: {**asdict(column), "field": ""} for column in found.unmapped}
     is_create = each.mode in ("create", "upsert")
     return {
-        "filled": {
-            column.heading: {
-                "field": column.target.name,
-                "policy": column.options.policy,
-                "by_value": _is_by_value(column.target),
-            }
-            for column in found.columns
-        },
-        "unmapped": {column.heading: asdict(column) for column in found.unmapped},
+        "columns": [
+            {"heading": heading, "field": "-", "keys": (), **known.get(heading, {})}
+            for heading in imports.uploaded(each).headings
+        ],
         "targets": {
             field.name: {
                 "key": field.key,
@@ -77,45 +73,49 @@ def columns(imports: Imports, each: Import) -> dict[str, Any]:
             }
             for field in target.columns
         },
-        "name_parts": [part.name for part in found.name_parts],
+        "can_split_names": bool(found.name_parts),
         "missing": found.missing,
-        "constants": each.saved.constants,
-        "region": each.saved.options.region or "",
     }
 
 
-def _is_by_value(target: TargetColumn) -> bool:
-    """Return True if equal cells get one answer, which is remembered for later files.
+def _filled(column: MappedColumn, found: ColumnMap) -> dict[str, Any]:
+    """Return the field of a column, the keys in records, and how existing values change.
 
-    Texts such as names and addresses of people are corrected cell by cell instead.
+    `by_value`: equal cells get one answer, which is remembered for later files. Texts such as names
+    and addresses of people are corrected cell by cell instead.
     """
+    target = column.target
     is_text = target.field.kind in (Kind.STRING, Kind.UUID) and not target.field.values
-    return target.reference is not None or not is_text
+    parts = found.name_parts if target.name == WHOLE_NAME else (target,)
+    return {
+        "field": target.name,
+        "keys": [part.key for part in parts],
+        "policy": column.options.policy,
+        "by_value": target.reference is not None or not is_text,
+    }
 
 
 # -- check -----------------------------------------------------------------------------------------
 
 
-def checked(imports: Imports, each: Import, found: Preview, *, is_whole: bool) -> dict[str, Any]:
-    """Return what would happen to each row, and what the user has to answer."""
+def checked(imports: Imports, each: Import, numbers: Set[int] | None = None) -> dict[str, Any]:
+    """Return what would happen to all rows, or to some, and what the user has to answer."""
+    at, found = datetime.now(UTC), imports.check(each, numbers)
     rows = {row.number: _row(row) for row in found.rows}
-    if not is_whole:
+    if numbers is not None:
         return {"version": each.version, "whole": False, "rows": rows}
-    sent = results(imports, each)["rows"] if each.sent else {}
+    sent = results(imports, each, each.batches)["rows"] if each.sent else {}
     with imports.lookups() as lookups:
         records = _records(lookups, found)
         known = {key: [[one.id, str(one)] for one in lookups.known_ids(key)] for key in UNLISTED}
     return {
         "version": each.version,
         "whole": True,
+        "at": at.isoformat(),
         "rows": rows | {number: sent[number] for number in each.sent},
         "records": records,
         "known": known,
-        "questions": [
-            {**asdict(question), "consent": question.code in CONSENTS}
-            for question in found.questions
-            if question.code != "values"
-        ],
+        "questions": [asdict(question) for question in found.questions],
         "notices": [_OPTION.sub("", notice) for notice in found.notices],
         "pulled_at": found.pulled_at,
         "requests": found.requests,
@@ -132,36 +132,33 @@ def _row(row: Row) -> dict[str, Any]:
         "code": row.code,
         "record": row.record_id,
         "problems": [
-            {
-                **asdict(problem),
-                "text": problem.text,
-                "title": message_of(problem.code),
-                "fix": _OPTION.sub("", problem.fix or ""),
-                "is_warning": is_warning,
-            }
-            for some, is_warning in ((row.problems, False), (row.warnings, True))
-            for problem in some
+            *(_problem(each, is_warning=False) for each in row.problems),
+            *(_problem(each, is_warning=True) for each in row.warnings),
         ],
         "changes": row.changes or (values if row.state == "planned" else ()),
     }
 
 
+def _problem(problem: Problem, *, is_warning: bool) -> dict[str, Any]:
+    texts = {"text": problem.text, "title": message_of(problem.code)}
+    fix = _OPTION.sub("", problem.fix or "")
+    return {**asdict(problem), **texts, "fix": fix, "is_warning": is_warning}
+
+
 def _records(lookups: WarehouseLookups, found: Preview) -> dict[str, str]:
     """Return a line about each record from which the user chooses, by id."""
     referred = {each.heading: each.target.referred_resource for each in found.columns.columns}
-    wanted: dict[str, dict[str, None]] = {}
+    wanted: dict[str, list[str]] = {}
     for row in found.rows:
         for each in row.problems:
             is_reference = each.code == "reference_ambiguous"
             if each.found and (is_reference or each.code == "record_ambiguous"):
                 resource = (is_reference and referred.get(each.column or "")) or row.resource
-                ids = wanted.setdefault(resource, {})
-                if len(ids) < _RECORDS_MAX:
-                    ids |= dict.fromkeys(re.split(r"[,\s]+", each.found))
+                wanted.setdefault(resource, []).extend(re.split(r"[,\s]+", each.found))
     return {
         id: _line(landed.record, resource)
         for resource, ids in wanted.items()
-        for id, landed in lookups.landed_records(resource, [*ids]).items()
+        for id, landed in lookups.landed_records(resource, ids[:_RECORDS_MAX]).items()
     }
 
 
@@ -172,13 +169,9 @@ def _line(record: Mapping[str, Any], resource: str) -> str:
     return " · ".join(str(record[name]) for name in dict.fromkeys(names) if record.get(name))
 
 
-def results(imports: Imports, each: Import, batch: str | None = None) -> dict[str, Any]:
-    """Return the outcome of each row that was sent; `batch` is a push in progress.
-
-    A row that was undone has the code `undone`.
-    """
+def results(imports: Imports, each: Import, batches: Iterable[str]) -> dict[str, Any]:
+    """Return the outcome of each row of these pushes. The code of an undone row is `undone`."""
     (_, found), rows = imports.columns(each), {}
-    batches = dict.fromkeys([*each.batches, *([batch] if batch else [])])
     for number, row in imports.rows_of(batches).items():
         row.problems = tuple(with_column(problem, found) for problem in row.problems)
         row.code = "undone" if row.undone_at else row.code
@@ -196,10 +189,13 @@ def start(imports: Imports, user: str) -> dict[str, Any]:
         types = lookups.list_texts("content_types", ["slug", "name"])
     with Database(settings.folder) as database:
         journal = Journal(database)
-        batches, unconfirmed = journal.batches()[:_BATCHES_SHOWN], journal.unconfirmed()
+        batches = journal.batches()[:_BATCHES_SHOWN]
+        held = Counter(row.batch for row in journal.unconfirmed())
     mine = [each for each in imports.load_all() if each.made_by == user]
     ids = {batch: each.id for each in mine for batch in each.batches}
-    kept, past = {"id", "name", "resource", "mode", "changed_at"}, ("file", "resource", "mode")
+    needs = {mode: {mode} for mode in MODES} | {"upsert": {"create", "update"}}
+    kept = {"id", "name", "resource", "mode", "changed_at"}
+    past = ("file", "resource", "mode", "outcome", "sent_by", "undone_by")
     return {
         "account": settings.account or "",
         "platform": settings.base_url,
@@ -208,7 +204,7 @@ def start(imports: Imports, user: str) -> dict[str, Any]:
         "record_url": settings.record_url,
         "resources": {
             name: {
-                "modes": [mode for mode in MODES if _needs(mode) <= {*declared.operations}],
+                "modes": [mode for mode in MODES if needs[mode] <= {*declared.operations}],
                 "keys": ["id", *dict.fromkeys(k for keys in declared.natural_keys for k in keys)],
             }
             for name, declared in CATALOG.items()
@@ -217,17 +213,8 @@ def start(imports: Imports, user: str) -> dict[str, Any]:
         "content_types": [[slug, name] for _, slug, name in types],
         "open": [e.model_dump(mode="json", include=kept) for e in mine if e.stage != "sent"],
         "history": [
-            {name: getattr(each, name) for name in (*past, "outcome", "sent_by", "undone_by")}
-            | {
-                "at": each.begun_at.isoformat(),
-                "held": sum(row.batch == each.batch for row in unconfirmed),
-                "id": ids.get(each.batch),
-            }
+            {name: getattr(each, name) for name in past}
+            | {"at": each.begun_at.isoformat(), "held": held[each.batch], "id": ids.get(each.batch)}
             for each in batches
         ],
     }
-
-
-def _needs(mode: str) -> set[str]:
-    """Return the operations of the API that a mode uses."""
-    return {"create", "update"} if mode == "upsert" else {mode}

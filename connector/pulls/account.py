@@ -26,7 +26,6 @@ from connector.log import new_id
 from connector.pulls.ports import Purpose
 from connector.pulls.report import Progress, Watch
 from connector.settings import Settings
-from connector.state import runs as state_runs
 from connector.state.database import Database
 from connector.state.lock import hold
 from connector.state.quota import Quota
@@ -37,6 +36,9 @@ from connector.warehouse.file import make_folder
 from connector.warehouse.landing import read_bookmark
 from connector.warehouse.stream import Bookmark, Stream
 from connector.warehouse.warehouse import Warehouse
+
+STARTED_BY_USERS = ("push", "undo", "resolve")
+"""Commands that may use the reserve of the monthly quota."""
 
 WAIT_TOLD_SECONDS_MIN = 1.0
 """Shortest wait that is reported, in seconds."""
@@ -162,7 +164,7 @@ async def open_run(
     if budget is not None and budget < 1:
         raise Misused(f"--max-requests is {budget}", action="Give 1 or more.")
     # A missing address or key is an error before any file is created.
-    connection, warehouse = settings.connection(), Warehouse(settings.folder)
+    (base_url, api_key), warehouse = settings.connection(), Warehouse(settings.folder)
     await asyncio.to_thread(make_folder, settings.folder)
     async with hold(settings.folder, command):
         started_at, tally, follow = now(), RequestTally(), watch or (lambda _: None)
@@ -171,18 +173,20 @@ async def open_run(
         )
         with Database(settings.folder) as database, warehouse.keep_open():
             await asyncio.to_thread(
-                claim_folder, database, warehouse, connection.base_url, loads_again=loads_again
+                claim_folder, database, warehouse, base_url, loads_again=loads_again
             )
             quota = Quota(
-                database, settings, command, budget=budget, ignores_quota=ignores_quota, now=now
-            )
+                database, settings, command, budget=budget, ignores_quota=ignores_quota, now=now,
+                keeps_reserve=command not in STARTED_BY_USERS,
+            )  # fmt: skip
             client = connect(
-                connection.base_url,
-                connection.api_key,
+                base_url,
+                api_key,
                 observer=tally,
                 meter=quota,
                 connections=settings.connections,
-                **connection.client_options(),
+                ca_file=settings.ca_file,
+                proxy=settings.proxy,
             )
             async with client:
                 yield RunContext(
@@ -234,7 +238,7 @@ def check_folder(
     Creates no file. Raises `WarehouseError` if a file is lost or the files do not belong together.
     """
     landed = warehouse.read(queries.read_identity) if warehouse.exists else None
-    known = state_runs.read_identity(database) if database.exists else None
+    known = database.fact_as(Identity, "identity") if database.exists else None
     if landed is not None and known is None:
         raise WarehouseError(
             f"{database.path} is missing or empty, so nothing is pulled or pushed. Lost with it: "
@@ -263,7 +267,7 @@ def write_identity(database: Database, warehouse: Warehouse, identity: Identity)
     """Write the identity, with the connector's current version, to both files and return it."""
     current = replace(identity, written_by=program_version())
     # The state first: a state with an identity and a new work file is no loss.
-    if state_runs.read_identity(database) != current:
+    if database.fact_as(Identity, "identity") != current:
         database.note("identity", current)
     if warehouse.exists and warehouse.read(queries.read_identity) != astuple(current):
         warehouse.write(queries.write_identity, astuple(current))

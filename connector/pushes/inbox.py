@@ -25,7 +25,6 @@ from connector.errors import (
     Misused,
     ReportRefused,
     SettingsError,
-    SpreadsheetChanged,
     SpreadsheetError,
     convert_file_errors,
 )
@@ -223,7 +222,7 @@ async def deliver(
 
     Raises:
         Misused: The file may not be read.
-        SpreadsheetChanged: The file is gone or has another digest.
+        SpreadsheetError: The file is gone or has another digest.
         WarehouseError: The file could not be archived, and stays where it was.
     """
     if digest is None:
@@ -263,7 +262,8 @@ def _claim(inbox: Path, push_file: PushFile, digest: str) -> Path:
         _check_file(path)
         is_same = _digest(path) == digest
     if not is_same:
-        raise SpreadsheetChanged(f"{path} was replaced by another file, or no longer exists")
+        message = f"{path} was replaced by another file, or no longer exists"
+        raise SpreadsheetError(message, code="spreadsheet_changed")
     return path
 
 
@@ -284,7 +284,7 @@ def _archive(path: Path, digest: str, draft: Path, report: Path, name: str) -> P
 
 def _is_caused_by_file(error: ConnectorError) -> bool:
     """Return True if every push of the file would fail in the same way, before it sends a row."""
-    if isinstance(error, SettingsError | SpreadsheetChanged | ReportRefused):
+    if isinstance(error, SettingsError | ReportRefused) or error.code == "spreadsheet_changed":
         return False
     # An error of the class itself comes from the disk, and may not occur again.
     is_files = isinstance(error, Misused | SpreadsheetError)

@@ -16,7 +16,7 @@ from typing import Any
 
 from connector.catalog import declaration
 from connector.catalog.resource import Page, Resource
-from connector.client.messages import Request, check_deleted, read_record, served_at
+from connector.client.messages import Request, Response, check_deleted, read_record, served_at
 from connector.errors import ConnectorError, NotFound, WarehouseError, count_noun
 from connector.pulls.account import RunContext
 from connector.pulls.report import Progress
@@ -109,12 +109,7 @@ class Session:
     async def send(self, row: Row, request: Request) -> Answer:
         """Send a request that the journal has, once."""
         try:
-            response = await self.context.client.send(request)
-            if request.operation == "delete":
-                check_deleted(request, response)
-                raw: dict[str, Any] = {"id": request.record_id}
-            else:
-                raw = read_record(request, response)
+            record = await self.context.client.send(request, _read)
         except ConnectorError as error:
             if fate_of(error) == "refused":
                 self._unanswered = 0
@@ -122,7 +117,7 @@ class Session:
                 self._count_failure(error)
             return error
         self._unanswered = 0
-        return declaration(row.resource).record(raw, served_at=served_at(response))
+        return record
 
     async def read(self, row: Row, id: str) -> FoundDetail | DeletionProof:
         """Return the complete record as it is now; a proof if it is deleted."""
@@ -229,3 +224,12 @@ class Session:
         assert parent is not None
         found = self.context.warehouse.read(find_by_slug_or_id, declared.parent, parent)
         return Stream(declared, found[0]) if len(found) == 1 else None
+
+
+def _read(request: Request, response: Response) -> Resource:
+    """Return the record in the response to a write; of a deleted record only the id."""
+    if request.operation != "delete":
+        return read_record(request, response)
+    check_deleted(request, response)
+    declared = declaration(request.resource)
+    return declared.record({"id": request.record_id}, served_at=served_at(response))

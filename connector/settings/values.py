@@ -9,14 +9,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from difflib import get_close_matches
-from ipaddress import ip_address
-from pathlib import Path
 from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
-from connector.catalog import CATALOG
 
 API_PATH = "/api/v1"
 """Beginning of every path of the API (API 9.1)."""
@@ -24,13 +19,11 @@ API_PATH = "/api/v1"
 OFF: Literal["off"] = "off"
 """Value of a schedule that never runs."""
 
-SCHEMAS = ("landing", "history", "sync", "push", "staging", "marts", "seeds")
+SCHEMAS = ("landing", "history", "sync", "push", "staging", "marts", "seeds", "own")
 """The schemas that a published file may have."""
 
+_LOOPBACK = re.compile(r"localhost|127(\.[0-9]{1,3}){3}|::1")
 HASH_KEY_CHARACTERS_MIN = 16
-_SECRET_CHARACTERS_MAX = 4096
-
-# -- Numbers, names and durations ------------------------------------------------------------------
 
 
 def whole_number(least: int, most: int) -> Callable[[object], int]:
@@ -45,29 +38,18 @@ def whole_number(least: int, most: int) -> Callable[[object], int]:
     return parse
 
 
-def parse_path(raw: object) -> Path:
-    """Return the value if it is a path, which its source has already made absolute."""
-    if not isinstance(raw, Path):
-        raise ValueError("a path")
-    return raw
-
-
 def parse_left_out(raw: object) -> tuple[str, ...]:
-    """Parse schemas, tables, their columns, and `RESOURCE.FIELD`, in a list or between commas.
+    """Parse schemas, tables and their columns, in a list or between commas.
 
-    Only schemas and fields of resources are checked, because models are not loaded yet.
+    Only schemas are checked, because models are not built yet.
     """
     given = raw.split(",") if isinstance(raw, str) else raw
     names = [str(each).strip() for each in given] if isinstance(given, list | tuple) else [""]
-    fields = {f"{each}.{name}" for each in CATALOG for name in CATALOG[each].fields}
     for name in names:
         first, *more = name.split(".")
-        if name not in fields and (first not in SCHEMAS or len(more) > 2 or not all(more)):
-            near = get_close_matches(name, [*fields, *SCHEMAS], n=1)
+        if first not in SCHEMAS or len(more) > 2 or not all(more):
             raise ValueError(
-                f"some of: {', '.join(SCHEMAS)}, RESOURCE.FIELD, SCHEMA.TABLE or"
-                f" SCHEMA.TABLE.COLUMN, not {name!r}"
-                + (f" (did you mean {near[0]!r}?)" if near else "")
+                f"some of: {', '.join(SCHEMAS)}, SCHEMA.TABLE or SCHEMA.TABLE.COLUMN, not {name!r}"
             )
     return tuple(dict.fromkeys((*(each for each in SCHEMAS if each in names), *names)))
 
@@ -90,9 +72,6 @@ def parse_zone(raw: object) -> str:
         raise ValueError("the name of a time zone such as UTC or Europe/Berlin") from None
 
 
-_UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1)}
-
-
 @dataclass(frozen=True, slots=True)
 class Age:
     """Duration, and the text that was parsed."""
@@ -107,10 +86,10 @@ class Age:
 def parse_age(raw: object) -> Age:
     """Parse a duration such as `26h`, `90min` or `2d`."""
     match = re.fullmatch(r"([0-9]{1,6}) ?(d|h|min|m)", str(raw))
-    length = int(match[1]) * _UNITS[match[2][0]] if match else timedelta(0)
-    if match is None or not timedelta(0) < length <= timedelta(days=366):
+    minutes = int(match[1]) * {"d": 1440, "h": 60, "m": 1}[match[2][0]] if match else 0
+    if match is None or not 0 < minutes <= 366 * 1440:
         raise ValueError("a duration of at most 366 days, such as 26h, 90min or 2d")
-    return Age(length, match[0])
+    return Age(timedelta(minutes=minutes), match[0])
 
 
 def parse_cron(raw: object) -> str:
@@ -132,28 +111,18 @@ _CRON_RULE = re.compile(r"(?:\*|([0-9]{1,2})(?:-([0-9]{1,2}))?)(?:/0*[1-9][0-9]?
 def _is_cron_field(field: str, allowed: tuple[int, int]) -> bool:
     """Return True if each rule of the field is `*`, a number or a range, perhaps with a step."""
     least, most = allowed
-    rules = [_CRON_RULE.fullmatch(rule) for rule in field.split(",")]
     return all(
         rule and least <= int(rule[1] or least) <= int(rule[2] or rule[1] or most) <= most
-        for rule in rules
+        for rule in map(_CRON_RULE.fullmatch, field.split(","))
     )
 
 
-# -- Addresses -------------------------------------------------------------------------------------
-
-_ADDRESS = "an address such as https://acme.example"
-_RECORD_URL = "an address such as https://app.example/{resource}/{id}"
-
-
 def parse_address(raw: object) -> str:
-    """Parse the address of the API without `/api/v1` (API 1).
-
-    The host becomes lower case. A slash or `/api/v1` at the end is removed.
-    """
-    text = str(raw).strip()
-    parts = _split_address(text, _ADDRESS)
+    """Parse the address of the API (API 1), in lower case but for its path, without `/api/v1`."""
+    text, allowed = str(raw).strip(), "an address such as https://acme.example"
+    parts = _split_address(text, allowed)
     if "?" in text or "#" in text:
-        raise ValueError(f"{_ADDRESS}, without '?' or '#'")
+        raise ValueError(f"{allowed}, without '?' or '#'")
     path = parts.path.rstrip("/").removesuffix(API_PATH).rstrip("/")
     if f"{API_PATH}/" in f"{path}/":
         raise ValueError(f"the part of the address before {API_PATH}")
@@ -162,11 +131,11 @@ def parse_address(raw: object) -> str:
 
 def parse_record_url(raw: object) -> str:
     """Validate the address of a record on the platform, with `{id}` and perhaps `{resource}`."""
-    text = str(raw)
+    text, allowed = str(raw), "an address such as https://app.example/{resource}/{id}"
     filled = text.replace("{resource}", "x").replace("{id}", "x")
     if "{id}" not in text or "{" in filled or "}" in filled:
-        raise ValueError(_RECORD_URL)
-    _split_address(filled, _RECORD_URL)
+        raise ValueError(allowed)
+    _split_address(filled, allowed)
     return text
 
 
@@ -175,17 +144,13 @@ def parse_proxy(raw: object) -> str:
     text = str(raw).lower().removesuffix("/")
     found = re.fullmatch(r"https?://(\[[0-9a-f:]+\]|[a-z0-9.-]+):([0-9]{1,5})", text)
     if found is None or not 1 <= int(found[2]) <= 65_535:
-        raise ValueError(
-            "the address of a proxy such as http://proxy.example:3128, without a name or a path"
-        )
+        example = "http://proxy.example:3128"
+        raise ValueError(f"the address of a proxy such as {example}, without a name or a path")
     return text
 
 
 def _split_address(text: str, allowed: str) -> SplitResult:
-    """Return the parts of an address. Raises `ValueError` with the `allowed` form.
-
-    Only addresses of this machine may use http, because others could read along.
-    """
+    """Return the parts of an address. Raises `ValueError` with the `allowed` form."""
     if re.search(r"[\s\x00-\x1f\x7f\\]", text):
         raise ValueError(f"{allowed}, without spaces or backslashes")
     try:
@@ -197,39 +162,22 @@ def _split_address(text: str, allowed: str) -> SplitResult:
         raise ValueError(allowed)
     if "@" in parts.netloc:
         raise ValueError(f"{allowed}, without a user name or a password")
-    if parts.scheme == "http" and not is_loopback(parts.hostname):
+    if parts.scheme == "http" and not _LOOPBACK.fullmatch(parts.hostname):
         raise ValueError(f"{allowed}: only this machine may use http, because others could read it")
     return parts
 
 
-def is_loopback(host: str) -> bool:
-    """Return True if the host is a name or an address of this machine."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
-
-
-# -- Secrets ---------------------------------------------------------------------------------------
-
-
 def parse_key(text: str) -> str:
     """Validate an API key: one word of ASCII that fits into a header (API 5.1, 5.5)."""
-    if not text:
-        raise ValueError("is empty")
-    if len(text) > _SECRET_CHARACTERS_MAX:
-        raise ValueError(f"is longer than {_SECRET_CHARACTERS_MAX} characters")
-    if not re.fullmatch(r"[\x21-\x7e]+", text):
-        raise ValueError(
-            "has a space, a line break or a character outside ASCII, and must be one word"
-        )
+    if not re.fullmatch(r"[\x21-\x7e]{1,4096}", text):
+        raise ValueError("must be one word of at most 4096 characters, all of them ASCII")
     return text
 
 
 def parse_hash_key(text: str) -> str:
     """Validate the key that hashes personal fields."""
     if len(parse_key(text)) < HASH_KEY_CHARACTERS_MIN:
-        raise ValueError(f"is shorter than {HASH_KEY_CHARACTERS_MIN} characters")
+        raise ValueError(f"must have at least {HASH_KEY_CHARACTERS_MIN} characters")
     return text
 
 

@@ -24,7 +24,7 @@ from openpyxl.cell.read_only import ReadOnlyCell
 from openpyxl.worksheet._reader import WorkSheetParser
 from openpyxl.xml.constants import SHEET_MAIN_NS
 
-from connector.errors import SheetUnknown, SpreadsheetError
+from connector.errors import SpreadsheetError
 from connector.spreadsheet.headings import Sheet, find_headings, has_report_headings
 from connector.spreadsheet.numbers import as_typed, is_too_large, number_meanings, unit_of
 from connector.spreadsheet.problems import Amount, Cell, Flaw, PartlyVisibleCell
@@ -79,7 +79,7 @@ def too_many_rows_error(name: str) -> SpreadsheetError:
 def read_sheet(path: Path, content: bytes, kind: BookKind, wanted: str | None) -> Sheet:
     """Return the wanted sheet, or the only visible one with a table.
 
-    Raises `SheetUnknown` for several, and `SpreadsheetError`.
+    Raises `SpreadsheetError`.
     """
     read = {"xlsx": _xlsx_sheets, "xls": _xls_sheets, "ods": _ods_sheets}[kind]
     try:
@@ -92,7 +92,8 @@ def read_sheet(path: Path, content: bytes, kind: BookKind, wanted: str | None) -
                 return _only_table(path, found)
             if wanted not in sheets:
                 action = f"Use one of: {', '.join(map(repr, sheets))}."
-                raise SheetUnknown(f"{path} has no sheet {wanted!r}", action=action, names=sheets)
+                message = f"{path} has no sheet {wanted!r}"
+                raise SpreadsheetError(message, code="sheet_unknown", action=action)
             return sheets[wanted][1]()
     except (SpreadsheetError, MemoryError):
         raise
@@ -136,7 +137,7 @@ def _only_table(path: Path, sheets: Mapping[str, Sheet]) -> Sheet:
     shown = (f"{n!r} ({', '.join(filter(None, h.headings[:4]))})" for n, h in headings.items())
     action = f"Choose one with --sheet: {'; '.join(shown)}."
     message = f"{path} has {len(headings)} sheets with rows"
-    raise SheetUnknown(message, action=action, names=headings)
+    raise SpreadsheetError(message, code="sheet_unknown", action=action)
 
 
 _Sheets = dict[str, tuple[bool, Callable[[], Sheet]]]

@@ -39,9 +39,6 @@ T = TypeVar("T")
 WORK_FILE = "work.duckdb"
 PUBLISHED_FILE = "recruitment.duckdb"
 
-LOST = f"{WORK_FILE} is missing, but {PUBLISHED_FILE} exists. The history is in {WORK_FILE}"
-LOST_ACTION = WarehouseError.codes["work_lost"]
-
 ROWS_WRITTEN_MAX = 5_000
 """Rows after which the file is closed: until then DuckDB keeps replaced rows in memory."""
 

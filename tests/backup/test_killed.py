@@ -15,7 +15,7 @@ from connector.pulls.account import check_files, claim_folder
 from connector.settings import Settings, load_settings
 from connector.state.database import STATE_FILE, Database
 from connector.state.lock import LOCK_FILE
-from connector.state.runs import latest_restore
+from connector.state.runs import Restore
 from connector.warehouse.warehouse import Warehouse
 from tests.seeds import SEED
 from tests.support.command import variables
@@ -27,13 +27,14 @@ ADDRESS = "https://acme.example"
 
 
 def choose_steps(steps: int) -> list[int]:
-    """Return the steps to kill at: all, or the last one, every fifth of the renames, and others."""
+    """Return the steps to kill at: all, or 50 with the last one and every fifth of the renames."""
     if IS_ALL:
         return [*range(1, steps + 1)]
     chance = random.Random(f"backup {SEED}")
     # The last 40 steps rename the files; each state between two renames is longer than five steps.
     renames = range(max(1, steps - 40 + chance.randrange(5)), steps, 5)
-    return sorted({*chance.sample(range(1, steps + 1), 3), *renames, steps})
+    others = [step for step in range(1, steps) if step not in renames]
+    return sorted({*chance.sample(others, 49 - len(renames)), *renames, steps})
 
 
 @pytest.fixture
@@ -109,6 +110,6 @@ def test_a_killed_restore_is_refused_or_complete_and_can_be_repeated(
                 restore(killed, made)
             assert whole == read_files(killed.folder), f"killed at step {step} of {steps}"
             with Database(killed.folder) as database:
-                assert latest_restore(database) is not None
+                assert database.fact_as(Restore, "restore") is not None
             shutil.rmtree(killed.folder)
     assert {"complete", "refused", "empty"} == seen

@@ -10,18 +10,108 @@ from __future__ import annotations
 import heapq
 import math
 import random
+from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Literal
 
 from connector.client.limiter import QuotaExhausted, RateHeaders, RateLimiter, Ticket, Wait
-from tests.client.request_counters import (
-    MINUTE,
-    Counter,
-    FirstRequestWindow,
-    FixedWindow,
-    SlidingWindow,
-)
+
+MINUTE = 60.0
+
+
+class Counter(ABC):
+    """Rate limit in requests per minute. `busiest` is the most that a window counted."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self.busiest = limit, 0
+        self._counted = deque[float]()
+
+    @abstractmethod
+    def begin(self, now: float) -> float:
+        """Return the time of the first request that counts now."""
+
+    def count_request(self, now: float) -> bool:
+        """Count a request. Returns False if the limit rejects it."""
+        if self.remaining(now) <= 0:
+            return False
+        self._counted.append(now)
+        self.busiest = max(self.busiest, len(self._counted))
+        return True
+
+    def remaining(self, now: float) -> int:
+        """Return the number of requests that the limit still allows."""
+        begin = self.begin(now)
+        while self._counted and self._counted[0] < begin:
+            self._counted.popleft()
+        return self.limit - len(self._counted)
+
+    def reset_at(self, now: float) -> float:
+        """Return the time of the reset, as the server shows it."""
+        return self.begin(now) + MINUTE
+
+
+class FixedWindow(Counter):
+    """Counter per minute; windows start `phase` seconds after the full minute."""
+
+    def __init__(self, limit: int, phase: float = 0.0) -> None:
+        super().__init__(limit)
+        self.phase = phase
+
+    def begin(self, now: float) -> float:
+        return math.floor((now - self.phase) / MINUTE) * MINUTE + self.phase
+
+
+class FirstRequestWindow(Counter):
+    """Counter per minute; a window starts with the first request after the end of the last one."""
+
+    def begin(self, now: float) -> float:
+        return self._counted[0] if self._counted and now < self._counted[0] + MINUTE else now
+
+
+class SlidingWindow(Counter):
+    """Counter of the last 60 seconds. The reset shown is the time when the oldest request leaves
+    the window ("one") or the newest ("all").
+    """
+
+    def __init__(self, limit: int, reset: Literal["one", "all"] = "one") -> None:
+        super().__init__(limit)
+        self.reset = reset
+
+    def begin(self, now: float) -> float:
+        return math.nextafter(now - MINUTE, math.inf)
+
+    def reset_at(self, now: float) -> float:
+        if self.remaining(now) == self.limit:
+            return now + MINUTE
+        return self._counted[0 if self.reset == "one" else -1] + MINUTE
+
+
+class MonthlyLimit(FixedWindow):
+    """Counter with a limit per minute, and with `month_limit` requests until `month_ends_at`. Once
+    the month is used up, the reset shown is that of the month.
+    """
+
+    def __init__(self, limit: int, month_limit: int, month_ends_at: float) -> None:
+        super().__init__(limit)
+        self.month_limit, self.month_ends_at, self._spent = month_limit, month_ends_at, 0
+
+    def _is_month_used_up(self, now: float) -> bool:
+        return self._spent >= self.month_limit and now < self.month_ends_at
+
+    def count_request(self, now: float) -> bool:
+        is_counted = super().count_request(now)
+        self._spent += is_counted
+        return is_counted
+
+    def remaining(self, now: float) -> int:
+        return 0 if self._is_month_used_up(now) else super().remaining(now)
+
+    def reset_at(self, now: float) -> float:
+        return self.month_ends_at if self._is_month_used_up(now) else super().reset_at(now)
+
 
 TICKETS_PER_REQUEST_MAX = 400
 """Maximum number of tickets that all workers together request for one request."""
@@ -129,26 +219,20 @@ class LimiterSimulation:
         return self.outcome
 
     def _is_over(self) -> bool:
-        """Return True if every request has a response, or the month is used up and none is in
-        flight.
-        """
         if self.outcome.spent is not None:
             return self._in_flight == 0
         return self.outcome.answered == self.requests
 
     def _schedule(self, at: float, act: Callable[[float], None]) -> None:
-        """Call `act` with the time when the simulation reaches it."""
         self._events += 1
         heapq.heappush(self._queue, (at, self._events, act))
 
     def _count_other_client(self, now: float) -> None:
-        """Count a request of the other client."""
         is_accepted = self.counter.count_request(EPOCH + now)
         self.outcome.others_answered += is_accepted
         self.outcome.others_refused += not is_accepted
 
     def _request_ticket(self, now: float, worker: int) -> None:
-        """Request a ticket for a worker, which then sends, waits or stops."""
         self._waiting.pop(worker, None)
         if self.outcome.answered + self._in_flight >= self.requests:
             # All remaining requests are in flight. If one is lost, this worker is needed again.
@@ -168,9 +252,6 @@ class LimiterSimulation:
                 self.outcome.spent_at = min(self.outcome.spent_at, now)
 
     def _schedule_retry(self, now: float, worker: int, seconds: float | None) -> None:
-        """Repeat the worker's request for a ticket after the seconds, or None: at the next
-        response.
-        """
         assert seconds is not None or self._in_flight > 0, (
             "waits for a response while no request is in flight"
         )
@@ -187,7 +268,6 @@ class LimiterSimulation:
         self._schedule(now + seconds, act)
 
     def _send(self, now: float, worker: int, ticket: Ticket) -> None:
-        """Send a request, and schedule its arrival at the server or its loss."""
         outcome, network, chance = self.outcome, self.network, self._chance
         outcome.sent_at.append(now)
         self._in_flight += 1
@@ -207,9 +287,6 @@ class LimiterSimulation:
     def _arrive_at_server(
         self, now: float, responds_at: float, worker: int, ticket: Ticket
     ) -> None:
-        """Count a request at the server. Its response arrives at `responds_at`, or never if
-        infinite.
-        """
         is_accepted = self.counter.count_request(EPOCH + now)
         if math.isinf(responds_at):
             return
@@ -240,27 +317,26 @@ class LimiterSimulation:
         is_accepted: bool,
         headers_and_date: tuple[RateHeaders, float | None],
     ) -> None:
-        """Pass a response with its rate headers and `Date` to the limiter."""
         self._in_flight -= 1
         rate, date = headers_and_date
         if is_accepted:
             self.outcome.answered += 1
             self.outcome.ended_at = now
-            self.limiter.record_response(now, ticket, rate, date)
+            self.limiter.record_response(now, ticket, replace(rate, date=date))
         else:
             self.outcome.refused_at.append(now)
-            self.limiter.record_refusal(now, ticket, rate, date, self._chance.random())
+            self.limiter.record_refusal(
+                now, ticket, replace(rate, date=date), self._chance.random()
+            )
         self._request_all_tickets(now, worker)
 
     def _give_up(self, now: float, worker: int, ticket: Ticket) -> None:
-        """Record that a request has no response when the client gives up."""
         self._in_flight -= 1
         self.outcome.lost += 1
         self.limiter.record_lost(now, ticket)
         self._request_all_tickets(now, worker)
 
     def _request_all_tickets(self, now: float, worker: int) -> None:
-        """Request tickets for this worker, then for all waiting workers."""
         self._request_ticket(now, worker)
         for each in sorted(self._waiting.keys() - {worker}):
             self._request_ticket(now, each)

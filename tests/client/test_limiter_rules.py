@@ -96,11 +96,13 @@ def test_rules(rule: str) -> None:
         if what in ("ok", "429"):
             ticket, remaining, reset = more
             limit = None if remaining is None else 10
-            rate = RateHeaders(limit, remaining, None if reset is None else NOW + reset)
+            rate = RateHeaders(
+                limit, remaining, None if reset is None else NOW + reset, date=NOW + at
+            )
             if what == "ok":
-                limiter.record_response(at, tickets[ticket], rate, NOW + at)
+                limiter.record_response(at, tickets[ticket], rate)
             else:
-                limiter.record_refusal(at, tickets[ticket], rate, NOW + at, 0.0)
+                limiter.record_refusal(at, tickets[ticket], rate, 0.0)
         elif what in ("lost", "unsent"):
             getattr(limiter, f"record_{what}")(at, tickets[more[0]])
         elif what == "fill":
@@ -145,7 +147,7 @@ def test_a_window_ends_by_the_servers_clock(
     limiter = RateLimiter()
     ticket = limiter.acquire(0)
     assert isinstance(ticket, Ticket)
-    limiter.record_response(1, ticket, RateHeaders(10, 0, reset), date)
+    limiter.record_response(1, ticket, RateHeaders(10, 0, reset, date=date))
 
     wait = limiter.acquire(1)
     assert isinstance(wait, Wait)

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from connector.client.client import FEW_ATTEMPTS_MAX, Limits
+from connector.client.client import FEW_ATTEMPTS_MAX
 from connector.client.messages import Request
-from connector.client.session import HttpSession
+from connector.client.session import HttpSession, Limits
 from connector.errors import (
     AnswerTooLarge,
     ConnectorError,

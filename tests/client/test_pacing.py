@@ -1,14 +1,20 @@
-"""One rate limiter for all requests of a client: who waits for what, and no wait is endless."""
+"""One rate limiter for all requests of a client, no endless wait, and cancelled requests."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
+from pydantic import SecretStr
 
-from connector.client.client import Client, Limits
+from connector.catalog import declaration
+from connector.client.client import Client
+from connector.client.messages import build_list_request
+from connector.client.session import HttpSession, Limits
 from connector.errors import RateLimited, ServerFailed, Stopped
 from connector.pulls.account import RequestTally
+from connector.sandbox.server import Sandbox
 from tests.client.calls import make_client
 from tests.client.peer import RECORD, Peer, Reply, found, reply_after, send_json, send_nothing
 from tests.support.clock import ClientClock
@@ -151,6 +157,20 @@ def test_time_in_the_queue_does_not_count_against_retries() -> None:
     asyncio.run(act())
 
 
+def test_a_second_attempt_that_would_wait_too_long_ends_the_request() -> None:
+    async def act() -> None:
+        clock = ClientClock()
+        async with Peer(send_json(429, {}, {"X-RateLimit-Reset": "40"})) as peer:
+            limits = Limits(retry_seconds_max=52.0)
+            async with make_client(peer.base_url, clock, limits=limits) as client:
+                with pytest.raises(RateLimited, match="was not sent"):
+                    await get_job(client)
+            assert 2 == len(peer.requests)
+        assert 40 <= sum(clock.waits) <= 52
+
+    asyncio.run(act())
+
+
 def test_a_cancelled_request_releases_its_connection_and_ticket() -> None:
     async def act() -> None:
         async with Peer(send_nothing, found) as peer:
@@ -198,3 +218,31 @@ def test_a_request_cancelled_while_waiting_releases_its_place() -> None:
             assert 3 == len(peer.requests)
 
     asyncio.run(act())
+
+
+CONNECTIONS = 4
+
+
+@pytest.mark.parametrize("steps", range(8))
+def test_a_cancelled_request_leaves_no_connection_open(steps: int) -> None:
+    request = build_list_request(declaration("jobs"))
+
+    async def cancel_after(sandbox: Sandbox) -> None:
+        key = SecretStr(sandbox.key)
+        session = HttpSession(sandbox.base_url, key, Limits(), connections=CONNECTIONS)
+        await asyncio.gather(*(session.exchange(request) for _ in range(CONNECTIONS)))
+        # The next request finds that the server has closed the idle connections, and closes them.
+        sandbox.stop()
+        sandbox.start()
+        cancelled = asyncio.ensure_future(session.exchange(request))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        cancelled.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await cancelled
+        await session.aclose()
+
+    with Sandbox(counts={"jobs": 2}) as sandbox:
+        asyncio.run(cancel_after(sandbox))
+    # An open connection is a warning here, and so an error.
+    gc.collect()

@@ -14,7 +14,8 @@ from urllib.parse import quote
 import pytest
 from pydantic import SecretStr
 
-from connector.client.client import Client, Limits
+from connector.client.client import Client
+from connector.client.session import Limits
 from connector.errors import ConnectorError, SettingsError
 from tests.client.calls import KEY, READS, WRITES, make_client
 from tests.client.peer import (

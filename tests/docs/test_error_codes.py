@@ -20,12 +20,8 @@ from connector.errors import (
     InDoubt,
     ModelError,
     NoAnswer,
-    NotFound,
     NotTheApi,
     PublishingRefused,
-    RateLimited,
-    ReferenceUnknown,
-    SheetUnknown,
     UnknownName,
     ValidationFailed,
 )
@@ -38,14 +34,10 @@ WHERE = "GET /jobs"
 EXAMPLES: dict[type[ConnectorError], ConnectorError] = {
     UnknownName: UnknownName("resource", "job", ("jobs", "leads")),
     Forbidden: Forbidden(WHERE, status=403, scope="jobs.read"),
-    NotFound: NotFound(WHERE, status=404, is_api_error=True),
     ValidationFailed: ValidationFailed(WHERE, status=422, errors={"email": ("is not valid",)}),
-    RateLimited: RateLimited(WHERE),
     InDoubt: InDoubt("POST /jobs", "no answer came"),
     PublishingRefused: PublishingRefused([("unique_fct_jobs_id", 2)]),
     ModelError: ModelError("it cannot be read", path=Path("marts/fct_jobs.sql"), line=3),
-    ReferenceUnknown: ReferenceUnknown("model", "fct_jbos", ("fct_jobs",)),
-    SheetUnknown: SheetUnknown("people.xlsx has 2 sheets with something in them"),
 }
 """One of each error whose action is composed."""
 

@@ -62,5 +62,5 @@ def test_the_documented_project_file_is_accepted(tmp_path: Path) -> None:
 
     assert ("acme", "globex") == globex.accounts
     assert 10_000 == globex.monthly_requests
-    assert "https://globex.example" == globex.connection().base_url
+    assert "https://globex.example" == globex.connection()[0]
     assert () == globex.warnings

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from connector.client.client import Limits
+from connector.client.session import Limits
 from connector.pulls import streams
 from connector.pulls.streams import UNREAD_MAX
 from connector.sandbox.faults import Drip, HtmlPage, Status

@@ -1,4 +1,4 @@
-"""A file of a recruiter: an export of candidates as their former system wrote it."""
+"""Files of recruiters: exports of former systems, jobs below a title, placements with names."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+import openpyxl
 
 PEOPLE = 120
 WRONG = {
@@ -54,6 +56,52 @@ def write_british_export(path: Path) -> Path:
         rows.append([row[name] for name in headings])
     rows += rows[:5]
     return write_csv(path, [headings, *rows])
+
+
+def write_german_export(path: Path) -> Path:
+    """Write 40 candidates with German headings, dates and amounts, in a Windows encoding."""
+    headings = "Vorname Nachname E-Mail Mobil Geburtsdatum Anstellungsart Gehaltswunsch Merkfeld"
+    rows = [
+        [
+            ("Jörg", "Käthe", "Änne")[n % 3],
+            ("Müller", "Groß", "Özdemir")[n % 3],
+            f"k{n}@beispiel.example",
+            f"0049 171 {2_000_000 + n}",
+            f"{1 + n % 28:02d}.{1 + n % 12:02d}.{1962 + n}",
+            ("Festanstellung", "Freiberuflich")[n % 2],
+            ("65.000 €", "72.500,00", "58000")[n % 3],
+            f"K-{n}",
+        ]
+        for n in range(40)
+    ]
+    return write_csv(path, [headings.split(), *rows], ";", "cp1252")
+
+
+def write_jobs(path: Path) -> Path:
+    """Write jobs below a title and headings in two rows, of which the upper one is merged."""
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert sheet is not None
+    jobs = [[f"Engineer {n}", "Leeds", 40_000 + n, 50_000 + n] for n in range(8)]
+    headings = ["Job", "", "Salary", ""], ["Title", "Location", "Min", "Max"]
+    rows: list[list[Any]] = [["Open jobs, week 48"], [], *headings, *jobs, ["Total", 8]]
+    for row in rows:
+        sheet.append(row)
+    sheet.merge_cells("A3:B3")
+    sheet.merge_cells("C3:D3")
+    book.save(path)
+    return path
+
+
+def write_placements(path: Path, people: Sequence[Any], companies: Sequence[Any], job: str) -> Path:
+    """Write 30 placements with the names of candidates and companies, one of them unknown."""
+    rows = [["Contractor", "Client", "Job Ref", "Title", "Start", "End"]]
+    for n, person in enumerate(people[:30]):
+        name = f"{person['first_name']} {person['last_name']}"
+        client = "Nobody & Sons" if n == 4 else str(companies[n % 5]["name"])
+        days = f"{1 + n % 28:02d}/03/2027", "01/06/2027"
+        rows.append([name, client, job, f"Placement {n}", *days])
+    return write_csv(path, rows)
 
 
 def write_csv(

@@ -20,10 +20,9 @@ from urllib.parse import quote
 import httpx
 import uvicorn
 
-from connector.page.access import Access
+from connector.page.access import Access, Proxy
 from connector.page.app import App
 from connector.page.imports import Imports
-from connector.page.sending import Sending
 from connector.sandbox.server import Sandbox
 from tests.support.agency import settings_of
 
@@ -37,36 +36,35 @@ def make_csv(*lines: str, headings: str = HEADINGS) -> bytes:
 
 
 class Server:
-    """The page in a thread: its imports, its access, its runs and its address."""
+    """The page in a thread: its imports, its access and its address."""
 
-    def __init__(self, imports: Imports, access: Access, sending: Sending, address: str) -> None:
-        self.imports, self.access, self.sending, self.address = imports, access, sending, address
+    def __init__(self, imports: Imports, access: Access, address: str) -> None:
+        self.imports, self.access, self.address = imports, access, address
 
 
 @contextmanager
 def serve(
     sandbox: Sandbox,
     folder: Path,
-    proxy_user: str | None = None,
-    proxy_from: str | None = None,
-    proxy: str | None = None,
+    proxy: Proxy | None = None,
+    public: str | None = None,
     **flags: Any,
 ) -> Iterator[Server]:
-    """Serve the page in a thread, at the address of a `proxy` if given; `flags` are settings."""
+    """Serve the page in a thread, perhaps at a public address; `flags` are settings."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     # A client that connects before the server starts waits in the queue.
     listener.listen()
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
     imports = Imports(settings_of(sandbox, folder, **flags))
-    access = Access(proxy or address, "Ann", imports.folder, proxy_user, proxy_from)
+    access = Access(public or address, "Ann", imports.folder, proxy)
     app = App(imports, access)
     config = uvicorn.Config(app, log_config=None, lifespan="off", proxy_headers=False)
     running = uvicorn.Server(config)
     thread = Thread(target=running.run, args=([listener],), daemon=True)
     thread.start()
     try:
-        yield Server(imports, access, app.sending, address)
+        yield Server(imports, access, address)
     finally:
         running.should_exit = True
         thread.join(ENDS_SECONDS)
@@ -127,7 +125,7 @@ class OpenImport:
 
     def __init__(self, user: User, id: str) -> None:
         self.user, self.id, self.path = user, id, f"/api/imports/{id}"
-        self.version = self.show()["version"]
+        self.version, self.checked_at = self.show()["version"], ""
 
     def show(self) -> dict[str, Any]:
         """Return the import with its cells, without taking over its version."""
@@ -141,21 +139,30 @@ class OpenImport:
 
     def check(self) -> dict[str, Any]:
         """Return what would happen to each row."""
-        return self.user.get(f"{self.path}/check")
+        found = self.user.get(f"{self.path}/check")
+        self.checked_at = found["at"]
+        return found
 
     def change(self, status: int = 200, **said: Any) -> dict[str, Any]:
         """Save a change of the version that the tab shows."""
         found = self.user.post(self.path, {"version": self.version, **said}, status)
-        self.version = found.get("version", self.version)
+        self.version = found.get("check", {"version": self.version})["version"]
         return found
 
     def outcomes(self) -> dict[str, str]:
         """Return the outcome of each row."""
         return {number: row["outcome"] for number, row in self.check()["rows"].items()}
 
+    def start_sending(self, *accepted: str, status: int = 200) -> None:
+        """Send the import as the tab shows it."""
+        if not self.checked_at:
+            self.check()
+        order = {"version": self.version, "checked_at": self.checked_at, "accepted": accepted}
+        self.user.post(f"{self.path}/send", order, status)
+
     def send(self, *accepted: str) -> dict[str, Any]:
         """Send the import, wait for its end, and return the outcome of each row."""
-        self.user.post(f"{self.path}/send", {"version": self.version, "accepted": accepted})
+        self.start_sending(*accepted)
         progress = self.wait()
         assert progress["error"] is None, progress
         self.load()
@@ -176,11 +183,6 @@ class OpenImport:
         """Return the rows that were sent."""
         rows: dict[str, Any] = self.user.get(f"{self.path}/results")["rows"]
         return rows
-
-    def undo(self, *, applies: bool) -> dict[str, Any]:
-        """Undo the import, or preview it, and return the progress at its end."""
-        self.user.post(f"{self.path}/{'undo' if applies else 'preview_undo'}", {})
-        return self.wait()
 
 
 def make_environ(sandbox: Sandbox, folder: Path) -> dict[str, str]:

@@ -18,6 +18,7 @@ import httpx
 import pytest
 
 from connector.page import grid
+from connector.page.access import Proxy
 from connector.page.app import HEADERS
 from connector.sandbox.server import Sandbox
 from tests.page.serving import Server, User, make_csv, serve
@@ -28,7 +29,7 @@ CADDY = shutil.which("caddy")
 BO = "Bo,Li,bo@example.com,permanent"
 MARKUP = "<img src=x onerror=alert(1)><script>alert(1)</script>"
 GETS = ("", "/check", "/progress", "/results", "/report")
-POSTS = ("", "/send", "/undo", "/preview_undo", "/delete")
+POSTS = ("", "/send", "/undo", "/delete")
 
 
 # -- who may open the page -------------------------------------------------------------------------
@@ -44,8 +45,7 @@ def test_a_link_signs_one_browser_in(server: Server) -> None:
         assert ("httponly" in cookie, "samesite=strict" in cookie) == (True, True)
         assert 403 == second.get(link).status_code
     (cookie,) = first.cookies.values()
-    until, _, signature = cookie.partition(".")
-    for forged in ("", "x", "9" * 5_000, f"{int(until) + 1}.{signature}", f"{until}.", "é.é"):
+    for forged in ("", "x", "9" * 5_000, cookie[:-1], f"{cookie}x", "é.é"):
         headers = {b"Cookie": f"{server.access.cookie}={forged}".encode()}
         assert 403 == httpx.get(f"{server.address}/api/start", headers=headers).status_code
 
@@ -83,7 +83,7 @@ def test_requests_of_other_websites_are_refused(ann: User, headers: dict[str, st
 
 def test_only_the_proxys_address_names_the_user(sandbox: Sandbox, tmp_path: Path) -> None:
     with (
-        serve(sandbox, tmp_path, "X-User", "10.1.1.1") as server,
+        serve(sandbox, tmp_path, Proxy("X-User", "10.1.1.1")) as server,
         User(server, **{"X-User": "Ann"}) as liar,
     ):
         liar.get("/api/start", 403)
@@ -96,7 +96,8 @@ def test_the_caddyfile_of_the_guide_signs_users_in(sandbox: Sandbox, tmp_path: P
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     address = f"https://localhost:{port}"
-    with serve(sandbox, tmp_path, "X-Remote-User", "127.0.0.1", proxy=address) as server:
+    signer = Proxy("X-Remote-User", "127.0.0.1")
+    with serve(sandbox, tmp_path, signer, address) as server:
         (site,) = re.findall(r"```caddyfile\n(imports\.example .*?)```", PAGE, re.DOTALL)
         hashed = subprocess.check_output([str(CADDY), "hash-password", "--plaintext", "secret"])
         for part, real in (
@@ -136,7 +137,7 @@ def test_the_caddyfile_of_the_guide_signs_users_in(sandbox: Sandbox, tmp_path: P
 
 def test_another_users_import_does_not_exist(sandbox: Sandbox, tmp_path: Path) -> None:
     with (
-        serve(sandbox, tmp_path, "X-User", "127.0.0.1") as server,
+        serve(sandbox, tmp_path, Proxy("X-User", "127.0.0.1")) as server,
         User(server, **{"X-User": "Ann"}) as ann,
         User(server, **{"X-User": "Bo"}) as bo,
     ):
@@ -145,10 +146,9 @@ def test_another_users_import_does_not_exist(sandbox: Sandbox, tmp_path: Path) -
             bo.get(opened.path + each, 404)
         change = {"version": 1, "cells": [[2, 0, "Eve"]]}
         bo.post(opened.path, change, 404)
-        bo.post(f"{opened.path}/send", {"version": 1, "accepted": []}, 404)
-        for each in ("/undo", "/preview_undo", "/delete"):
+        bo.post(f"{opened.path}/send", {}, 404)
+        for each in ("/undo", "/delete"):
             bo.post(opened.path + each, {}, 404)
-        bo.start("people.csv", b"", status=404, again=opened.id)
         assert [] == bo.get("/api/start")["open"]
         opened.send()
         (past,) = bo.get("/api/start")["history"]
@@ -170,7 +170,7 @@ def test_texts_of_a_file_are_data_and_never_html(ann: User) -> None:
     policy = page.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
-    for path in ("/", "/tabulator.min.js", "/nothing", "/enter/no"):
+    for path in ("/", "/vendor/tabulator.min.js", "/nothing", "/enter/no"):
         found = ann.client.get(path).headers
         assert {name: found[name] for name in HEADERS} == dict(HEADERS), path
 

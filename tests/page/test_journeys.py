@@ -14,11 +14,20 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, expect
 
+from connector.page.access import Proxy
 from connector.pulls.run import pull
 from connector.sandbox.faults import Drip
 from connector.sandbox.server import Sandbox
-from tests.page.recruiters import WRONG, write_british_export, write_csv
+from tests.page.recruiters import (
+    WRONG,
+    write_british_export,
+    write_csv,
+    write_german_export,
+    write_jobs,
+    write_placements,
+)  # fmt: skip
 from tests.page.serving import HEADINGS, PageProcess, make_csv, make_environ, serve
+from tests.pushes.pushing import create_lead
 from tests.support.agency import settings_of
 
 pytestmark = pytest.mark.slow
@@ -97,8 +106,13 @@ class Tab:
 
     def type(self, kind: str, label: str, text: str) -> None:
         """Type the right value of a cell into the list of problems."""
+        self.fill(
+            self.kind(kind).locator(".answer").filter(has_text=label).locator("textarea"), text
+        )
+
+    def fill(self, box: Locator, text: str) -> None:
+        """Type into a text field."""
         self.typed += 1
-        box = self.kind(kind).locator(".answer").filter(has_text=label).locator("textarea")
         box.fill(text)
         box.blur()
         self.settle()
@@ -140,6 +154,12 @@ def served(browser: Browser, sandbox: Sandbox, folder: Path, *pulled: str) -> It
         yield tab
 
 
+def csv_file(*lines: str, headings: str = HEADINGS) -> dict[str, Any]:
+    """Return an upload of a CSV file with these lines."""
+    content = make_csv(*lines, headings=headings)
+    return {"name": "people.csv", "mimeType": "text/csv", "buffer": content}
+
+
 def names(sandbox: Sandbox, resource: str = "candidates", field: str = "first_name") -> list[str]:
     """Return a field of all records."""
     return sorted(str(each[field]) for each in sandbox.store.records(resource).values())
@@ -157,7 +177,7 @@ def test_120_candidates_of_a_former_system(
             # Several columns with cells that need a value are one entry of the list.
             parts = kind.locator("section")
             part = parts.first if parts.count() else kind
-            if part.locator("h3, summary strong").first.inner_text() == "Perm/Contract":
+            if part.locator("strong").first.inner_text() == "Perm/Contract":
                 tab.choose(part.locator(".answer select").first, "contractor")
                 tab.settle()
             else:
@@ -168,11 +188,8 @@ def test_120_candidates_of_a_former_system(
             kind = tab.opened(found.first)
             right = {"Mobile": "07700 900630", "D.O.B.": "28/02/1985"}
             column_name = kind.locator("summary strong").inner_text()
-            tab.typed += 1
-            box = kind.locator(".answer textarea")
-            box.fill(right.get(column_name, f"new{tab.typed}@mail.example"))
-            box.blur()
-            tab.settle()
+            text = right.get(column_name, f"new{tab.typed}@mail.example")
+            tab.fill(kind.locator(".answer textarea"), text)
         if (warned := tab.page.get_by_label(re.compile("rows? with warnings"))).count():
             tab.clicks += 1
             warned.check()
@@ -186,22 +203,196 @@ def test_120_candidates_of_a_former_system(
     assert any(each.startswith("Flat 2") and each.endswith(" 12 Mill Lane") for each in address)
 
 
+def test_a_german_csv(browser: Browser, sandbox: Sandbox, tmp_path: Path) -> None:
+    with served(browser, sandbox, tmp_path) as tab:
+        tab.upload(write_german_export(tmp_path / "Bewerber.csv"))
+        expect(tab.page.locator("#columns")).to_contain_text("K-0 · K-1 · K-2")
+        tab.choose(tab.page.get_by_label("Field of Merkfeld"), "-")
+        tab.settle()
+        amounts = tab.kind("Gehaltswunsch").get_by_label("For the whole column:")
+        tab.choose(amounts, ",")
+        tab.settle()
+        expect(tab.cell(2, "Gehaltswunsch")).to_have_text("65.000 € → 65000")
+        tab.send(40, "Created: 40")
+    assert {"Jörg", "Käthe", "Änne"} == {*names(sandbox)}
+
+
+def test_jobs_below_a_title_and_merged_headings(
+    browser: Browser, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    with served(browser, sandbox, tmp_path) as tab:
+        tab.upload(write_jobs(tmp_path / "jobs.xlsx"), "jobs")
+        expect(tab.page.locator("#about")).to_contain_text("8 rows")
+        tab.choose(tab.page.get_by_label("Employment type for all rows"), "permanent")
+        tab.settle()
+        tab.fill(tab.page.get_by_label("Description for all rows"), "See the website")
+        while (likely := tab.button(re.compile("salary m(in|ax)", re.IGNORECASE))).count():
+            tab.click(likely.first)
+        tab.send(8, "Created: 8")
+    assert [f"Engineer {n}" for n in range(8)] == names(sandbox, "jobs", "title")
+
+
+def test_30_placements_with_names_of_candidates_and_companies(
+    browser: Browser, tmp_path: Path
+) -> None:
+    counts = {"candidates": 60, "companies": 8, "bookings": 0, "leads": 0, "jobs": 9}
+    with (
+        Sandbox(counts=counts) as sandbox,
+        served(browser, sandbox, tmp_path, "candidates", "companies", "jobs") as tab,
+    ):
+        people, companies, jobs = (
+            [*sandbox.store.records(name).values()] for name in ("candidates", "companies", "jobs")
+        )
+        job = next(each["reference_code"] for each in jobs if each["reference_code"])
+        file = write_placements(tmp_path / "p.csv", people, companies, str(job))
+        tab.upload(file, "bookings")
+        tab.choose(tab.page.get_by_label("Booking type for all rows"), "contract")
+        tab.settle()
+        tab.click(tab.button("All day"))
+        tab.type("Client", "Nobody", str(companies[4]["name"]))
+        # Several people have the same name: the user sees what distinguishes them.
+        while (several := tab.problems("several")).count():
+            choice = tab.opened(several.first).locator(".answer select").first
+            assert "@" in choice.locator("option").nth(1).inner_text()
+            choice.select_option(index=1)
+            tab.settle()
+        sendable = tab.button(re.compile("Send [0-9]+ rows"))
+        rows = int(re.findall("[0-9]+", sendable.inner_text())[0])
+        assert rows >= 28, "people with the same name may be duplicates"
+        tab.send(rows, f"Created: {rows}")
+        made = sandbox.store.records("bookings").values()
+        assert {e["company_id"] for e in made} == {e["id"] for e in companies[:5]}
+        assert all(each["candidate_id"] for each in made)
+
+
+def test_41_conversions(browser: Browser, sandbox: Sandbox, tmp_path: Path) -> None:
+    for n in range(41):
+        create_lead(sandbox, f"lead{n}")
+    lines = [f"lead{n}@example.com" for n in range(42)]
+    with served(browser, sandbox, tmp_path, "leads") as tab:
+        tab.upload(csv_file(*lines, headings="Email"), "leads", "convert")
+        expect(tab.page.locator("#kinds")).to_contain_text("1 row")
+        expect(tab.button("Send 41 rows")).to_be_disabled()
+        tab.page.get_by_label("a conversion cannot be undone").check()
+        tab.send(41, "Converted: 41")
+        assert 0 == tab.button("Undo this import …").count()
+    assert 41 == sum(each.path.endswith("/convert") for each in sandbox.log)
+
+
+def test_an_update_with_a_colleagues_edit_in_between(
+    browser: Browser, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    body = {"first_name": "Bo", "last_name": "Li", "employment_type": "permanent", "city": "Bath"}
+    emails = [f"p{n}@mail.example" for n in range(3)]
+    made = [sandbox.store.create("candidates", {**body, "email": each}) for each in emails]
+
+    def cities() -> list[object]:
+        return [sandbox.store.records("candidates")[str(e.record["id"])]["city"] for e in made]
+
+    with served(browser, sandbox, tmp_path, "candidates") as tab:
+        lines = [f"{each},York" for each in emails]
+        tab.upload(csv_file(*lines, headings="Email,City"), mode="update")
+        expect(tab.cell(2, "City")).to_have_text("Bath → York")
+        sandbox.store.update("candidates", str(made[1].record["id"]), {"city": "Leeds"})
+        tab.send(3, "Updated: 2")
+        assert ["York", "Leeds", "York"] == cities()
+        # The user sees the colleague's value, and decides.
+        tab.click(tab.button("Check these rows again"))
+        expect(tab.cell(3, "City")).to_have_text("Leeds → York")
+        tab.send(1, "Updated: 3")
+    assert ["York"] * 3 == cities()
+
+
+def test_the_report_is_corrected_and_sent(
+    browser: Browser, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    lines = "Bo,Li,bo@example.com,permanent", "Cy,Lo,cy(at)example.com,permanent"
+    with served(browser, sandbox, tmp_path) as tab:
+        tab.upload(csv_file(*lines))
+        tab.send(1, "Created: 1")
+        with tab.page.expect_download() as report:
+            tab.page.get_by_role("link", name="Download the report").click()
+        text = report.value.path().read_text("utf-8-sig")
+        path = tmp_path / report.value.suggested_filename
+        path.write_text(text.replace("cy(at)", "cy@"), "utf-8")
+        tab.page.get_by_role("link", name="Import another file").click()
+        tab.upload(path)
+        expect(tab.page.locator("#tools")).to_contain_text("No change 1")
+        tab.send(1, "Created: 1")
+    assert ["Bo", "Cy"] == names(sandbox)
+
+
+def test_an_import_is_undone(browser: Browser, sandbox: Sandbox, tmp_path: Path) -> None:
+    lines = [f"P{n},Li,p{n}@example.com,permanent" for n in range(3)]
+    with served(browser, sandbox, tmp_path) as tab:
+        tab.upload(csv_file(*lines))
+        tab.send(3, "Created: 3")
+        records = sandbox.store.records("candidates").items()
+        (id,) = (id for id, each in records if each["first_name"] == "P1")
+        sandbox.store.update("candidates", id, {"city": "Leeds"})
+        tab.button("Undo this import …").click()
+        expect(tab.page.locator("#told")).to_contain_text("Changed by someone else: 1")
+        assert 3 == len(names(sandbox)), "a preview changes nothing"
+        tab.button("Undo 2 rows").click()
+        expect(tab.page.locator("#told")).to_contain_text("Deleted: 2")
+        assert ["P1"] == names(sandbox)
+        tab.page.get_by_role("link", name="Import another file").click()
+        expect(tab.page.locator("tbody")).to_contain_text("undone by Ann")
+
+
+def test_two_tabs(browser: Browser, sandbox: Sandbox, tmp_path: Path) -> None:
+    with served(browser, sandbox, tmp_path) as tab:
+        tab.upload(csv_file("Bo,Li,bo@example.com,permanent"))
+        other = Tab(tab.page.context, tab.page.url)
+        other.settle()
+        for each, text in ((tab, "Bob"), (other, "Bea")):
+            each.cell(2, "First name").dblclick()
+            each.page.keyboard.type(text)
+            each.page.keyboard.press("Enter")
+        expect(other.page.get_by_role("alert")).to_contain_text("in another tab")
+        other.page.get_by_role("link", name="Load the latest version").click()
+        other.settle()
+        expect(other.cell(2, "First name")).to_have_text("Bob")
+        assert [] == other.errors
+
+
+def test_users_of_a_reverse_proxy(browser: Browser, sandbox: Sandbox, tmp_path: Path) -> None:
+    proxy = Proxy("X-Remote-User", "127.0.0.1")
+    with (
+        serve(sandbox, tmp_path, proxy) as server,
+        browse(browser, server.address, extra_http_headers={"X-Remote-User": "ann"}) as ann,
+        browse(browser, server.address, extra_http_headers={"X-Remote-User": "bo"}) as bo,
+    ):
+        ann.upload(csv_file("Cy,Lo,cy@example.com,permanent"))
+        bo.page.goto(ann.page.url)
+        expect(bo.page.get_by_role("alert")).to_contain_text("no longer exists")
+        ann.send(1, "Created: 1")
+        bo.page.goto(server.address)
+        expect(bo.page.locator("#user")).to_have_text("bo")
+        expect(bo.page.locator("tbody")).to_contain_text("ann")
+        assert 0 == bo.page.locator("tbody a").count(), "the file is another user's"
+        # The proxy no longer knows ann.
+        ann.page.context.set_extra_http_headers({})
+        ann.page.reload()
+        expect(ann.page.locator("body")).to_contain_text("did not send your name")
+
+
 def test_the_network_is_cut_and_the_server_killed(
     browser: Browser, sandbox: Sandbox, tmp_path: Path
 ) -> None:
     environ = make_environ(sandbox, tmp_path)
-    lines = make_csv(*(f"P{n},Li,p{n}@example.com,permanent" for n in range(200)))
+    lines = [f"P{n},Li,p{n}@example.com,permanent" for n in range(200)]
     with PageProcess(environ, tmp_path) as process, browse(browser, process.link) as tab:
-        tab.upload({"name": "people.csv", "mimeType": "text/csv", "buffer": lines})
+        tab.upload(csv_file(*lines))
         process.kill()
         tab.cell(2, "First name").dblclick()
         tab.page.keyboard.type("Zoe")
         tab.page.keyboard.press("Enter")
         expect(tab.page.get_by_role("alert")).to_contain_text("Not saved yet")
-        expect(tab.page.locator(".tabulator-cell.u")).to_have_text("Zoe")
+        expect(tab.page.locator(".tabulator-cell.unsaved")).to_have_text("Zoe")
         with PageProcess(environ, tmp_path, process.port) as second:
             tab.settle()
-            expect(tab.page.locator(".tabulator-cell.u")).to_have_count(0)
+            expect(tab.page.locator(".tabulator-cell.unsaved")).to_have_count(0)
             # The 25th record is created, and the server is killed before its answer has arrived.
             sandbox.faults.add(Drip(600), method="POST", nth=25)
             tab.button("Send 200 rows").click()
@@ -283,7 +474,7 @@ def test_a_block_is_pasted_filled_cleared_and_undone(
       const event = new ClipboardEvent("paste", { clipboardData: data, bubbles: true });
       document.activeElement.dispatchEvent(event); }"""
     with served(browser, sandbox, tmp_path) as tab:
-        tab.upload({"name": "people.csv", "mimeType": "text/csv", "buffer": make_csv(*lines)})
+        tab.upload(csv_file(*lines))
 
         def column(index: int) -> list[str]:
             return list(tab.page.evaluate("i => S.data.map(each => each['c' + i])", index))
@@ -313,6 +504,20 @@ def test_a_block_is_pasted_filled_cleared_and_undone(
         assert ["create"] * 4 == tab.page.evaluate("S.data.map(each => each.r.outcome)")
 
 
+def test_a_half_typed_answer_stays_when_another_is_saved(
+    browser: Browser, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    lines = "Bo,Li,bo at example.com,permanent", "Cy,Lo,cy at example.com,permanent"
+    with served(browser, sandbox, tmp_path) as tab:
+        tab.upload(csv_file(*lines))
+        answers = tab.kind("is not an email").locator("textarea")
+        answers.nth(0).fill("bo@example.com")
+        answers.nth(1).fill("cy@exam")
+        tab.settle()
+        expect(tab.button("Send 1 row")).to_be_enabled()
+        expect(answers.nth(1)).to_have_value("cy@exam")
+
+
 @pytest.fixture(scope="module")
 def axe_script() -> str:
     """Source of the accessibility checker axe."""
@@ -333,7 +538,7 @@ def test_the_page_is_accessible_and_fits_its_width(
         "Bo,Li,bo at example.com,frei,x", "Cy,Lo,cy@example.com,permanent,y",
         "A very long name that goes on,Li,,permanent,z",
     )  # fmt: skip
-    content = make_csv(*lines, headings=f"{HEADINGS},Shoe size")
+    file = csv_file(*lines, headings=f"{HEADINGS},Shoe size")
     options: dict[str, Any] = {"viewport": {"width": width, "height": 844}, "bypass_csp": True}
     with (
         serve(sandbox, tmp_path) as server,
@@ -353,7 +558,7 @@ def test_the_page_is_accessible_and_fits_its_width(
 
         expect(tab.page.get_by_label("What to do?")).to_be_visible()
         check("start")
-        tab.upload({"name": "people.csv", "mimeType": "text/csv", "buffer": content})
+        tab.upload(file)
         for summary in tab.page.locator("summary").all():
             if summary.locator("..").get_attribute("open") is None:
                 summary.click()

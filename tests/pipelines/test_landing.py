@@ -9,6 +9,7 @@ import pytest
 
 from connector.catalog import CATALOG
 from connector.sandbox.server import Sandbox
+from connector.warehouse.file import make_folder
 from pipelines.landing import CHECK
 from tests.faults.network_faults import wrong_total
 from tests.pipelines.running import COUNTS, KEY, KEYS, make_account, materialize_resources
@@ -34,7 +35,8 @@ def test_a_pull_is_skipped_while_a_push_runs(
 ) -> None:
     with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
         account = make_account(sandbox.base_url, tmp_path)
-        folder = account.settings().make_folder()
+        folder = account.settings().folder
+        make_folder(folder)
         other = OtherProcess(folder, "push")
         shorten_wait(monkeypatch)
         ran = materialize_resources(account)

@@ -185,7 +185,7 @@ def test_a_silent_run_is_not_reported_while_the_lock_of_the_account_is_held(
     run = instance.create_run_for_job(
         job, status=dg.DagsterRunStatus.STARTED, tags={PARTITION_TAG: "acme"}
     )
-    other = OtherProcess(account.settings("acme").make_folder(), "pull")
+    other = OtherProcess(account.settings("acme").folder, "pull")
     try:
         tick = evaluate_tick(define(account), "nightly_pull_schedule", instance)
     finally:

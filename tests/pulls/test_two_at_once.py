@@ -13,6 +13,7 @@ import pytest
 from connector.errors import AccountBusy
 from connector.sandbox.server import Sandbox
 from connector.sandbox.store import Store
+from connector.warehouse.file import make_folder
 from tests.support.agency import pulled, settings_of
 from tests.support.command import KEY, call, start, variables
 from tests.support.processes import OtherProcess, shorten_wait
@@ -57,7 +58,8 @@ def test_a_library_pull_is_rejected_while_another_process_uses_the_account(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Sandbox(counts={"jobs": 3}) as sandbox:
-        folder = settings_of(sandbox, tmp_path).make_folder()
+        folder = settings_of(sandbox, tmp_path).folder
+        make_folder(folder)
         other = OtherProcess(folder)
         shorten_wait(monkeypatch)
         with pytest.raises(AccountBusy, match=f"process {other.process.pid},"):

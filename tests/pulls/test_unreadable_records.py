@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from connector.client.client import Client, Limits
+from connector.client.client import Client
+from connector.client.session import Limits
 from connector.errors import ConnectorError
 from connector.pulls.run import pull
 from connector.sandbox.app import HttpExchange

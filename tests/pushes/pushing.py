@@ -15,7 +15,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-from connector.client.client import Client, Limits
+from connector.client.client import Client
+from connector.client.session import Limits
 from connector.pushes.run import Decision, Report, resolve, send
 from connector.sandbox.seed import LEAD_STATUSES
 from connector.sandbox.server import Sandbox
@@ -142,11 +143,6 @@ class Pusher:
             "connect": self._connect,
             **options,
         }
-
-
-def list_rows(report: Report) -> list[Row]:
-    """Return the rows of a report."""
-    return [*report.rows]
 
 
 def map_outcomes(report: Report) -> dict[int, str]:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from connector.catalog import CATALOG
-from connector.client.client import Client, Limits
+from connector.client.client import Client
+from connector.client.session import Limits
 from connector.pulls.ports import FEWEST_REQUESTS, PullOptions
 from connector.pulls.report import PullReport
 from connector.pulls.run import pull

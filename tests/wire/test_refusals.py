@@ -48,14 +48,9 @@ DOCUMENTED: dict[int, type[ConnectorError]] = {
 }
 
 
-def make_json_response(status: int, document: Any, **headers: str) -> Response:
-    """Return a response with this JSON document and these headers."""
-    return Response(status, headers, json.dumps(document).encode())
-
-
 def make_error(request: Request, status: int, document: Any) -> ConnectorError:
-    """Return the client's error for a response to the request."""
-    return response_error(request, make_json_response(status, document))
+    """Return the client's error for a response with this JSON document to the request."""
+    return response_error(request, Response(status, {}, json.dumps(document).encode()))
 
 
 @pytest.mark.parametrize(
@@ -86,21 +81,12 @@ def test_only_a_rejection_by_the_api_proves_that_nothing_was_written(api_request
 
 
 @pytest.mark.parametrize("status", [*DOCUMENTED, 500, 418])
-@pytest.mark.parametrize(
-    ("document", "message"),
-    [
-        (SAID, "That cannot be."),
-        ({"error": "not_so"}, "not_so"),
-        ({"error": "not_so", "message": "x" * 10**5}, "x" * 500),
-    ],
-)
-def test_errors_contain_the_code_and_message_of_the_api(
-    status: int, document: dict[str, str], message: str
-) -> None:
-    error = make_error(GET, status, document)
+def test_errors_contain_the_code_and_message_of_the_api(status: int) -> None:
+    for message, shown in ((None, "not_so"), ("No.", "No."), ("x" * 10**5, "x" * 500)):
+        error = make_error(GET, status, {"error": "not_so", "message": message})
 
-    assert "not_so" == getattr(error, "api_code", None)
-    assert f"GET /api/v1/jobs/5d1c was answered {status}: {message}" == str(error)
+        assert "not_so" == getattr(error, "api_code", None)
+        assert f"GET /api/v1/jobs/5d1c was answered {status}: {shown}" == str(error)
 
 
 def test_a_403_names_the_missing_scope() -> None:
@@ -111,29 +97,17 @@ def test_a_403_names_the_missing_scope() -> None:
     assert "jobs.write" in error.action
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        (json.dumps(SAID).encode(), True),
-        (b'{"message": "There is none."}', True),
-        (b'{"error": "not_found"}', True),
-        (b"{}", False),
-        (b'{"message": null}', False),
-        (b'{"message": ""}', False),
-        (b'{"status": 404}', False),
-        (b'["not found"]', False),
-        (b'"not found"', False),
-        (b"", False),
-        (HTML, False),
-    ],
-)
-def test_a_404_counts_as_a_missing_record_only_if_the_api_sent_it(
-    body: bytes, expected: bool
-) -> None:
+BY_THE_API = (json.dumps(SAID).encode(), b'{"message": "None."}', b'{"error": "not_found"}')
+BY_A_PROXY = (b"{}", b'{"message": null}', b'{"message": ""}', b'{"status": 404}', b'["not found"]',
+              b'"not found"', b"", HTML)  # fmt: skip
+
+
+@pytest.mark.parametrize("body", [*BY_THE_API, *BY_A_PROXY])
+def test_a_404_counts_as_a_missing_record_only_if_the_api_sent_it(body: bytes) -> None:
     error = response_error(GET, Response(404, {}, body))
 
     assert isinstance(error, NotFound)
-    assert expected == error.is_api_error
+    assert (body in BY_THE_API) == error.is_api_error
 
 
 @pytest.mark.parametrize(
@@ -190,6 +164,4 @@ def test_errors_contain_no_query_and_no_email_address() -> None:
     for status in (400, 401, 403, 404, 422, 429, 500):
         error = make_error(searching, status, document)
         shown = f"{error} {error!r} {error.action}"
-        assert "anna" not in shown
-        assert "bob" not in shown
-        assert "search" not in shown
+        assert not [word for word in ("anna", "bob", "search") if word in shown]

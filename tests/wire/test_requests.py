@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
@@ -19,21 +18,18 @@ from connector.errors import Misused, UnknownName
 ID, SLUG = "5d1c-02", "news_items"
 
 
-def request_builders(resource: Declaration) -> dict[Operation, Callable[[], Request]]:
-    """Return a builder of one request for each operation."""
+def build(resource: Declaration, operation: Operation) -> Request:
+    """Return a request of the operation."""
     parent = None if resource.parent is None else SLUG
-    body = {next((field.name for field, _ in resource.body_fields("create")), "title"): "A"}
-    return {
-        "list": lambda: build_list_request(resource, parent),
-        "get": lambda: build_request(resource, "get", ID, parent=parent),
-        "create": lambda: build_request(resource, "create", None, body, parent=parent),
-        "update": lambda: build_request(resource, "update", ID, body, parent=parent),
-        "delete": lambda: build_request(resource, "delete", ID, parent=parent),
-        "convert": lambda: build_request(resource, "convert", ID),
-    }
+    if operation == "list":
+        return build_list_request(resource, parent)
+    name = next((field.name for field, _ in resource.body_fields("create")), "title")
+    fields = {name: "A"} if operation in ("create", "update") else None
+    id = None if operation == "create" else ID
+    return build_request(resource, operation, id, fields, parent=parent)
 
 
-ENDPOINTS = {
+ENDPOINTS: dict[Operation, str] = {
     "list": "GET {path} read",
     "get": "GET {path}/{{id}} read",
     "create": "POST {path} write",
@@ -55,25 +51,25 @@ PATHS = {
 @pytest.mark.parametrize("name", CATALOG)
 def test_every_endpoint_is_requested_as_documented_and_no_other(name: str) -> None:
     resource, scope = CATALOG[name], "content" if name.startswith("content") else name
-    for operation, build in request_builders(resource).items():
+    for operation, endpoint in ENDPOINTS.items():
         if operation not in resource.operations:
             with pytest.raises(UnknownName) as caught:
-                build()
+                build(resource, operation)
             assert tuple(sorted(resource.operations)) == caught.value.allowed
             continue
-        request = build()
-        method, path, right = ENDPOINTS[operation].format(path=PATHS[name]).split()
+        request = build(resource, operation)
         requested = request.path.replace(ID, "{id}").replace(SLUG, "{type}")
+        shown = f"{request.method} {requested} {request.scope.removeprefix(scope + '.')}"
 
-        assert (method, path) == (request.method, requested)
-        assert f"{scope}.{right}" == request.scope
+        assert endpoint.format(path=PATHS[name]) == shown
 
 
-def test_an_unknown_body_field_is_refused_with_the_most_similar_name() -> None:
-    with pytest.raises(UnknownName, match=r"create of jobs takes\. Did you mean 'title'"):
-        build_request(CATALOG["jobs"], "create", None, {"titel": "A"})
-    with pytest.raises(UnknownName, match=r"update of jobs takes\. Did you mean 'title'"):
-        build_request(CATALOG["jobs"], "update", ID, {"titel": "A"})
+@pytest.mark.parametrize(("operation", "id"), [("create", None), ("update", ID)])
+def test_an_unknown_body_field_is_refused_with_the_most_similar_name(
+    operation: Operation, id: str | None
+) -> None:
+    with pytest.raises(UnknownName, match=rf"{operation} of jobs takes\. Did you mean 'title'"):
+        build_request(CATALOG["jobs"], operation, id, {"titel": "A"})
 
 
 def test_a_list_request_contains_every_given_parameter() -> None:
@@ -91,15 +87,12 @@ def test_a_list_request_contains_every_given_parameter() -> None:
         ("content_types", {"sort": "created_at"}, "'sort' is not a parameter of content_types"),
         ("content_types", {"order": "asc"}, "'order' is not a parameter of content_types"),
         ("content_types", {"search": "a"}, "parameter of content_types"),
-        *(
-            ("jobs", bad, "(page 0|of 0|of 101)")
-            for bad in ({"page": 0}, {"per_page": 0}, {"per_page": 101})
-        ),
+        ("jobs", {"page": 0}, "page 0"),
+        ("jobs", {"per_page": 0}, "of 0"),
+        ("jobs", {"per_page": 101}, "of 101"),
     ],
 )
-def test_invalid_list_parameters_are_refused(
-    name: str, options: dict[str, Any], named: str
-) -> None:
+def test_invalid_list_parameters_are_refused(name: str, options: Any, named: str) -> None:
     with pytest.raises(Misused, match=named):
         build_list_request(CATALOG[name], **options)
 
@@ -112,17 +105,17 @@ def test_invalid_list_parameters_are_refused(
     ],
 )
 def test_ids_that_would_change_the_path_are_refused(segment: Any) -> None:
-    builds: tuple[Callable[[], Request], ...] = (
-        lambda: build_request(CATALOG["jobs"], "get", segment),
-        lambda: build_request(CATALOG["content_items"], "delete", segment, parent=SLUG),
-        lambda: build_list_request(CATALOG["content_items"], segment),
-        lambda: build_request(CATALOG["leads"], "convert", segment),
-    )
-    for build in builds:
+    cases: list[tuple[str, Operation, Any, str | None]] = [
+        ("jobs", "get", segment, None),
+        ("content_items", "delete", segment, SLUG),
+        ("content_items", "list", None, segment),
+        ("leads", "convert", segment, None),
+    ]
+    for name, operation, id, parent in cases:
         with pytest.raises(Misused) as caught:
-            build()
-        assert "anna" not in str(caught.value)
-        assert "example" not in str(caught.value) + caught.value.action
+            build_request(CATALOG[name], operation, id, parent=parent)
+        shown = str(caught.value) + caught.value.action
+        assert not [word for word in ("anna", "example") if word in shown]
 
 
 @given(st.text(max_size=30))

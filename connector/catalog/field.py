@@ -66,7 +66,6 @@ def parse_datetime(value: Any) -> datetime:
 
 
 def _parse_string(value: Any) -> str:
-    """Return a text unchanged, and any other value as JSON text."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -101,7 +100,6 @@ def _parse_bool(value: Any) -> bool:
 
 
 def _parse_date(value: Any) -> date:
-    """Return the date of an ISO 8601 date or timestamp."""
     if not isinstance(value, str):
         raise TypeError
     # A datetime is cut to its date because some serialisers add midnight.
@@ -109,7 +107,6 @@ def _parse_date(value: Any) -> date:
 
 
 def _parse_array(value: Any) -> list[dict[str, Any]]:
-    """Return a list of objects unchanged. Raises `TypeError` for other values."""
     if isinstance(value, list) and all(isinstance(v, dict) for v in value):
         return value
     raise TypeError
@@ -474,6 +471,5 @@ _LABELS: Mapping[str, str] = {
 
 
 def _as_label(name: str) -> str:
-    """Return the words of a name, beginning with a capital."""
     words = name.replace("_", " ")
     return f"{words[:1].upper()}{words[1:]}"

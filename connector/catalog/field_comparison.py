@@ -74,12 +74,10 @@ def unapplied_fields(
 
 
 def _is_null_or_blank(value: Any) -> bool:
-    """Return True for None and for a text of blanks."""
     return value is None or (isinstance(value, str) and not value.strip())
 
 
 def _truncate_microseconds(timestamp: datetime, microseconds: int) -> datetime:
-    """Return the timestamp, rounded down to a multiple of this number of microseconds."""
     return timestamp.replace(microsecond=timestamp.microsecond // microseconds * microseconds)
 
 

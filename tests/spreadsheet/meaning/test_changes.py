@@ -123,6 +123,14 @@ def test_a_record_known_only_from_lists_is_not_compared() -> None:
     )
 
 
+def test_the_base_of_a_change_is_the_value_that_the_user_last_saw() -> None:
+    record = LandedRecord({"id": "c1", "city": "Hull"}, seen={"id": "c1", "city": "Leeds"})
+    rows, target = make_table({"id": "c1", "city": "York"}), make_target(mode="update")
+    (found,) = check_table(rows, target, make_landing(candidates=[record]))
+
+    assert ({"city": "York"}, {"city": "Leeds"}) == (get_task(found).fields, get_task(found).base)
+
+
 def test_a_write_only_field_is_sent_without_a_base() -> None:
     landing = make_landing(jobs=[{"id": "j1", "title": "Nurse"}])
     row = {"id": "j1", "title": "Nurse", "internal_notes": "Urgent"}

@@ -203,7 +203,9 @@ class Unreachable(TryAgain):
 
     action = "Check CONNECTOR_BASE_URL and the network, then run the command again."
     codes: ClassVar = {
-        "certificate_expired": "Ask for a new certificate. Also check this machine's clock.",
+        "certificate_expired": (
+            "Ask the server's administrator for a new certificate. Also check this machine's clock."
+        ),
         "certificate_of_another_host": "Check CONNECTOR_BASE_URL: use the certificate's host.",
         "certificate_untrusted": (
             "Check CONNECTOR_BASE_URL. Set CONNECTOR_CA_FILE for a private certificate authority."

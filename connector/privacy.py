@@ -23,8 +23,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration
 from connector.errors import Misused, SpreadsheetError, convert_file_errors, count_noun
@@ -225,7 +223,7 @@ def _files(folder: Path, root: Path, not_searched: list[str]) -> Iterator[Path]:
 def _texts_of(path: Path) -> Iterator[tuple[str, str]]:
     """Yield each row of a table, each part of an archive, or each line, with its place.
 
-    Raises `SpreadsheetError`, or `BadZipFile` for an archive, if the file cannot be searched.
+    Raises `SpreadsheetError` or `BadZipFile` if the file cannot be searched.
     """
     suffix = path.suffix.lower()
     with convert_file_errors(path):
@@ -386,8 +384,8 @@ class _Purge:
 
     def _unfinished(self) -> dict[datetime, list[str]]:
         """Return the ids of purges that were interrupted, or that a restore left to be repeated."""
-        rows = self._database.rows("SELECT at, ids FROM purges WHERE ended_at IS NULL")
-        return {each["at"]: each["ids"] for each in rows}
+        sql = "SELECT at, ids FROM purges WHERE ended_at IS NULL"
+        return {each["at"]: each["ids"] for each in self._database.rows(sql)}
 
     def _record_end(self) -> None:
         for at, ids in self._unfinished().items():
@@ -400,16 +398,11 @@ class _Purge:
         ids = sorted(given.union(*self._unfinished().values()))
         states = dict(_people(connection, "id IN (SELECT unnest($1))", ids))
         if unknown := sorted(given - states.keys()):
-            raise Misused(
-                f"no candidate or lead has the id {', '.join(unknown)}",
-                action="Run 'connector person find TEXT' with a name or an address, and copy the"
-                " id of the record.",
-            )
+            action = "Copy the id from 'connector person find TEXT', with a name or an address."
+            raise Misused(f"no candidate or lead has the id {', '.join(unknown)}", action=action)
         if living := sorted(each for each in given if not states[each]):
-            raise Misused(
-                f"the platform still has {', '.join(living)}",
-                action="Delete the record on the platform, run 'connector pull', and purge again.",
-            )
+            action = "Delete the record on the platform, run 'connector pull', and purge again."
+            raise Misused(f"the platform still has {', '.join(living)}", action=action)
         return sorted(id for id, is_deleted in states.items() if is_deleted)
 
     def _read_identifiers(
@@ -445,10 +438,9 @@ class _Purge:
         rows = (row for each in journal.batches() for row in journal.rows(each.batch))
         about = [row for row in rows if self._is_about(row, ids)]
         if unconfirmed := sum(row.is_open for row in about):
-            raise Misused(
-                f"{count_noun(unconfirmed, 'row')} of these people was pushed without an answer",
-                action="Run 'connector resolve', then purge again.",
-            )
+            what = count_noun(unconfirmed, "row of these people is", "rows of these people are")
+            action = "Run 'connector resolve', then purge again."
+            raise Misused(f"{what} unconfirmed", action=action)
         for row in about:
             text = _text_of([row.values, row.before])
             self._report.removed.append(("rows", f"{row.batch} row {row.number}", "row", text))
@@ -509,7 +501,7 @@ class _Purge:
         )
         for table, records in emptied.items():
             self._report.rows[table] += len(records)
-            stage = pa.table({"place": [*records], "record": [*records.values()]})
+            stage = {"place": records, "record": records.values()}
             # An update of spread rows would need much more memory.
             run_staged(
                 connection,

@@ -40,7 +40,8 @@ def data_page() -> Texts:
     abouts = {each.name: each.about for each in (*declared_tables(), *STATE_TABLES)}
     # Each part of a model's contract is on a separate line.
     ends = {node.table: "\n" if node.kind == "seed" else "  \n" for node in project.nodes.values()}
-    abouts |= {n.table: n.about.replace("\n", ends[n.table]) for n in project.nodes.values()}
+    for each in project.nodes.values():
+        abouts[each.table] = each.entry.description.replace("\n", ends[each.table])
     tables = {s: [each for each in columns if each.split(".")[0] == s] for s in _SCHEMAS}
     parts = [read_or_empty(_PAGE), _HEAD, "\n| Schema | Tables |\n|---|---|\n"]
     for schema, named in tables.items():

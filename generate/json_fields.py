@@ -48,12 +48,11 @@ JSON_FIELDS: Mapping[str, Mapping[str, str]] = {
         "BATCH": "outcome batch rows requests seconds settled error? unpublished? " + _ROW_OUTCOMES,
     },
     "undo": {"": "outcome batch applied rows requests seconds error unpublished " + _UNDONE},
-    "models list": {"": "models undeclared"},
-    "models test": {"": "checks undeclared"},
+    "models list": {"": "models"},
+    "models test": {"": "checks"},
     "models seeds": {"": "unmapped written"},
     "publish": {
-        "": "outcome file true_of models checks failed_checks unfilled_seeds personal bytes seconds"
-        " parquet? xlsx?"
+        "": "outcome file true_of models checks failed_checks personal bytes seconds parquet? xlsx?"
     },
     "report": {"": "file"},
     "person find": {"": "places not_searched"},

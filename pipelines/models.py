@@ -143,7 +143,7 @@ def _model_spec(accounts: Accounts, node: Node) -> dg.AssetSpec:
         for each in node.entry.columns
     ]
     # Dagster shows Markdown: a paragraph per label such as Grain.
-    joined = re.sub(r"\n(?![A-Z][a-z]+:)", " ", node.about)
+    joined = re.sub(r"\n(?![A-Z][a-z]+:)", " ", node.entry.description)
     description = re.sub(r"(?:^|\n)([A-Z][a-z]+:)", r"\n\n**\1**", joined)
     return accounts.asset_spec(
         node.schema,

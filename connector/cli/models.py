@@ -6,7 +6,7 @@ import webbrowser
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import click
 
@@ -15,8 +15,6 @@ from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal
 from connector.errors import DONE, FAILED, Misused, count_noun
 from connector.models.exports import export, write_workbook
-from connector.models.mask import find_undeclared
-from connector.models.project import Project
 from connector.models.publish import load_account_project
 from connector.models.publish import publish as run_publish
 from connector.models.runner import CheckResult, describe, run_check
@@ -48,17 +46,6 @@ def models() -> None:
     everything that it reads, 'stg_jobs+' with everything that reads it. Without SELECT, the command
     uses all models.
     """
-
-
-def _warn_undeclared(terminal: Terminal, project: Project) -> list[str]:
-    """Warn about columns of your own models that are masked because no schema.yml declares them."""
-    names = find_undeclared(project)
-    if names:
-        terminal.warn(
-            f"no schema.yml declares {', '.join(names)}. These columns count as personal:"
-            " publish_personal = drop or hash masks them"
-        )
-    return names
 
 
 def _report_checks(terminal: Terminal, checks: Sequence[CheckResult]) -> list[dict[str, object]]:
@@ -102,7 +89,7 @@ def list_models(session: Session, *, select: tuple[str, ...]) -> None:
             "name": node.name,
             "schema": node.schema,
             "kind": node.kind,
-            "about": node.about,
+            "about": node.entry.description,
             "file": node.path,
             "made_of": node.parents,
             "sources": node.sources,
@@ -113,8 +100,7 @@ def list_models(session: Session, *, select: tuple[str, ...]) -> None:
         }
         for node in nodes
     ]
-    undeclared = _warn_undeclared(terminal, project)
-    terminal.print_object({"models": objects, "undeclared": undeclared})
+    terminal.print_object({"models": objects})
     kinds = Counter(each.kind == "seed" for each in project.nodes.values())
     terminal.say(f"{count_noun(kinds[False], 'model')}, {count_noun(kinds[True], 'seed')}.")
 
@@ -142,8 +128,7 @@ def test_models(session: Session, *, select: tuple[str, ...]) -> int:
     ]
     terminal.print_table(CHECKED, rows)
     objects = _report_checks(terminal, bar.checks)
-    undeclared = _warn_undeclared(terminal, project)
-    terminal.print_object({"checks": objects, "undeclared": undeclared})
+    terminal.print_object({"checks": objects})
     terminal.say(f"{count_noun(len(checks), 'check')} run, {len(failed):,} failed.")
     return FAILED if any(each.check.severity == "error" for each in failed) else DONE
 
@@ -248,8 +233,8 @@ def show_seeds(session: Session, *, seeds: tuple[str, ...], writes: bool) -> Non
     "--without",
     multiple=True,
     metavar="NAME",
-    help="Schema, SCHEMA.TABLE, SCHEMA.TABLE.COLUMN or RESOURCE.FIELD to leave out of the published"
-    " file. Repeatable. [default: setting publish_without]",
+    help="Schema, SCHEMA.TABLE or SCHEMA.TABLE.COLUMN to leave out of the published file."
+    " Repeatable. [default: setting publish_without]",
 )
 def publish(
     session: Session, *, parquet: str | None, schema: tuple[str, ...], xlsx: Path | None,
@@ -267,7 +252,7 @@ def publish(
     with terminal.progress("publish") as bar:
         check_account(settings)
         done = run_publish(settings, watch=bar.on_build)
-    values: dict[str, Any] = done.as_json()
+    values = done.as_json()
     if parquet is not None:
         tables = export(done.file, parquet, schema)
         values["parquet"] = {"folder": parquet, "tables": tables}
@@ -275,11 +260,9 @@ def publish(
     if xlsx is not None:
         sheets = write_workbook(done.file, xlsx, table)
         values["xlsx"] = {"file": xlsx, "sheets": sheets}
-        rows = ", ".join(f"{each.name} ({count_noun(each.rows, 'row')})" for each in sheets)
+        rows = ", ".join(f"{name} ({count_noun(n, 'row')})" for name, n in sheets.items())
         written.append(f"Wrote {xlsx}: {rows}.")
-    _report_checks(terminal, done.built.warnings)
-    if settings.models == "on" and settings.models_folder is not None:
-        _warn_undeclared(terminal, load_account_project(settings))
+    _report_checks(terminal, done.built.failed("warn"))
     terminal.print_object(values)
     row = done.publication
     moment = "" if row.true_of is None else f", data as of {format_moment(row.true_of)}"

@@ -88,6 +88,7 @@ def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
                 "type": _TYPES.get(name),
                 "metavar": _METAVARS.get(name),
                 "is_flag": default is False,
+                "show_default": name == "report",
             }
             if default is MISSING:
                 given["required"] = True
@@ -118,7 +119,7 @@ def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
 )
 @click.argument("resource")
 @click.argument("file", required=False)
-@add_push_options("mode", "match", "apply")
+@add_push_options(*PUSH_OPTIONS)
 @click.option(
     "--query",
     metavar="SQL",
@@ -131,17 +132,11 @@ def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
     is_flag=True,
     help="Empty the fields that are null in the result of --query. Default: nulls change nothing.",
 )
-@add_push_options("mapping")
 @click.option(
     "--save-mapping",
     type=options.FILE,
     metavar="FILE",
     help="Write the column mapping to a file, for editing and for --mapping.",
-)
-@add_push_options(
-    *("set_values", "ignore", "accept_warnings", "accept", "content_type", "sheet", "header_row"),
-    *("encoding", "delimiter", "date_format", "decimal", "region", "day_hours", "clear"),
-    *("overwrite", "resend"),
 )
 @click.option("--no-pull", is_flag=True, help="Compare with the local copy without pulling first.")
 @click.option(
@@ -149,8 +144,6 @@ def add_push_options(*names: str, **more: Any) -> Callable[[F], F]:
     is_flag=True,
     help="If the answer to a row is lost, do not wait for its record. The row stays unconfirmed.",
 )
-@add_push_options("report", show_default=True)
-@add_push_options("output")
 @options.budget
 @options.ignore_quota
 def push(session: Session, *, save_mapping: Path | None, **given: Any) -> int:
@@ -247,7 +240,7 @@ def _print_column_notes(terminal: Terminal, preview: Preview) -> None:
             terminal.warn(f"column {left.heading!r} is not imported: {left.reason}.{hint}")
     if columns.missing:
         resource, missing = preview.push_file.resource, ", ".join(columns.missing)
-        count = preview.uncreatable
+        count = preview.summary.codes[COLUMN_MISSING]
         rows = f": {count_noun(count, 'row')} cannot create {resource}" if count else ""
         terminal.warn(f"the file has no column for {missing}{rows}. {ADD_COLUMNS}")
 

@@ -16,7 +16,9 @@ from connector.cli.session import Command, Session
 from connector.cli.terminal import Terminal, describe_cost, shorten
 from connector.errors import DONE, PARTIAL, Misused, count_noun, end_sentence
 from connector.pushes.run import Decision, DeclaredRecord
+from connector.pushes.run import resolve as run_resolve
 from connector.pushes.undo import UndoReport
+from connector.pushes.undo import undo as run_undo
 from connector.settings import Settings
 from connector.state.database import Database
 from connector.state.journal import Journal
@@ -58,8 +60,6 @@ def undo(session: Session, *, batch: str, **given: Any) -> int:
     the command again if it was interrupted. BATCH is the name that 'connector push' prints at the
     end, or 'last'.
     """
-    from connector.pushes.undo import undo as run_undo  # noqa: PLC0415
-
     settings, terminal = session.load(), session.terminal
     with terminal.progress("undo") as bar:
         report = asyncio.run(run_undo(settings, batch, watch=bar, **given))
@@ -196,8 +196,6 @@ def resolve(
         with Database(settings.folder) as database:
             held = Journal(database).unconfirmed() if database.exists else []
         rows = tuple(each.number for each in held if each.batch == batch)
-    from connector.pushes.run import resolve as run_resolve  # noqa: PLC0415
-
     # Without a wait for late answers, which would show no progress.
     report = asyncio.run(run_resolve(settings, batch, rows, decisions[0], sleep=None))
     settled = [each for each in report.rows if each.number in rows]

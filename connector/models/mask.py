@@ -7,9 +7,7 @@ bytes in the file. Views become tables, because their source columns may be miss
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Set
 from pathlib import Path
 
 import duckdb
@@ -18,16 +16,9 @@ from pydantic import SecretStr
 from connector.catalog import CATALOG
 from connector.errors import UnknownName
 from connector.models.project import Node, Project
-from connector.models.runner import (
-    TableColumns,
-    describe,
-    read_columns,
-    source_names,
-    tables_read_by,
-)
-from connector.settings import Settings, Treatment
+from connector.models.runner import TableColumns, read_columns, source_names, tables_read_by
+from connector.settings import Settings
 from connector.warehouse.file import STORAGE_VERSION, convert_errors, literal, open_file, quoted
-from connector.warehouse.schema import Column
 
 _RECORD = "_record"
 """Column with the API's response as received."""
@@ -35,34 +26,24 @@ _RECORD = "_record"
 _PERSONAL_TEXTS = {"push.batches": {"file"}, "push.rows": {"before", "after", "answer"}}
 """Personal columns of the connector's own tables: typed texts, and received records."""
 
-_CONTENT_VIEWS = "marts.content_"
 _SAFE_TYPES = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UBIGINT")
 """Types of flags and counts. Columns of other types may contain names, birthdays or salaries."""
-
-ColumnKey = tuple[str, str]
-"""Column: its table as `schema.table`, and its name."""
 
 # -- Personal columns ------------------------------------------------------------------------------
 
 
 def personal_columns(
-    project: Project, columns: TableColumns, connection: duckdb.DuckDBPyConnection | None = None
-) -> frozenset[ColumnKey]:
-    """Return the personal columns of all tables.
+    project: Project, columns: TableColumns, connection: duckdb.DuckDBPyConnection
+) -> frozenset[tuple[str, str]]:
+    """Return the personal columns of an open file, each with its table.
 
     A column of `landing` and `history` is personal if the catalog declares its field so. A column
     of a model is personal if
 
     - its entry in the schema file says `meta: {personal: true}`, or
     - the entry does not say it, and the model reads a personal column of the same name, or
-    - it has no entry and is no count or flag. A shipped model's column needs no entry if the model
-      reads it under the same name, and neither does an own model's id that is passed on unchanged.
-
-    Args:
-        project: Models in the file.
-        columns: Columns of the file.
-        connection: Connection to the file, to compare ids with those of the tables that a model
-            reads. Without it, an id counts as passed on if such a table has it.
+    - it is of an own model, has no entry, and is no count, no flag and no id that is passed on
+      unchanged. Columns of shipped models have an entry, or are read under the same name.
     """
     made = {node.table: node for node in project.nodes.values() if node.kind != "seed"}
     found = {
@@ -74,40 +55,26 @@ def personal_columns(
     for table, node in made.items():
         read = tables_read_by(node, columns)
         for each in columns.get(table, ()):
-            entry = node.entry.named.get(each.name)
-            sources = [
-                (source, column.name)
-                for source in read
-                for column in columns[source]
-                if column.name.lower() in source_names(each.name)
-            ]
-            if entry is not None and entry.meta.personal is not None:
-                is_personal = entry.meta.personal
-            elif not found.isdisjoint(sources):
-                is_personal = True
-            else:
-                is_personal = entry is None and each.type not in _SAFE_TYPES
-                is_personal = is_personal and not _is_passed_on(
-                    node, each.name, sources, connection
-                )
+            entry, names = node.entry.named.get(each.name), source_names(each.name)
+            sources = {(t, c.name) for t in read for c in columns[t] if c.name.lower() in names}
+            is_personal = not found.isdisjoint(sources)
+            if entry is not None and entry.personal is not None:
+                is_personal = entry.personal
+            elif entry is None and node.is_own and each.type not in _SAFE_TYPES:
+                is_personal |= not _is_passed_on(node, each.name, sources, connection)
             if is_personal:
                 found.add((table, each.name))
     return frozenset(found)
 
 
 def _is_passed_on(
-    node: Node,
-    name: str,
-    sources: Collection[ColumnKey],
-    connection: duckdb.DuckDBPyConnection | None,
+    node: Node, name: str, sources: Set[tuple[str, str]], connection: duckdb.DuckDBPyConnection
 ) -> bool:
-    """Return True if an undeclared column has only values of the columns that the model reads."""
-    if not node.is_own or not sources:
-        return bool(sources)
+    """Return True for an id of which a column that the model reads has all values."""
     if name != "id" and not name.endswith("_id"):
         return False
     values = f"SELECT {quoted(name)} FROM {quoted(node.table)} WHERE {quoted(name)} IS NOT NULL"
-    return connection is None or any(
+    return any(
         not connection.execute(
             f"({values} EXCEPT SELECT {quoted(column)} FROM {quoted(source)}) LIMIT 1"
         ).fetchall()
@@ -118,172 +85,81 @@ def _is_passed_on(
 def _is_personal_in_source(table: str, column: str) -> bool:
     """Return True for a personal column of a loaded table, a seed or a view that no model makes."""
     schema, _, name = table.partition(".")
-    if schema in ("landing", "history"):
-        fields = CATALOG[name].fields if name in CATALOG else {}
-        is_declared = column in fields and fields[column].personal is not None
-        return is_declared or column == _RECORD
-    if table.startswith(_CONTENT_VIEWS):
+    if name.startswith("content_") and schema == "marts":
         # A view of a content type has the type's own fields, which may contain any data.
-        return column not in CATALOG["content_items"].fields or _is_personal_in_source(
-            "landing.content_items", column
-        )
-    if table in _PERSONAL_TEXTS:
-        return column in _PERSONAL_TEXTS[table]
-    # The connector's own tables, and seeds. Seeds only contain what colleagues may see.
-    return schema not in ("sync", "push", "seeds")
+        name = "content_items"
+        if column not in CATALOG[name].fields:
+            return True
+    elif schema not in ("landing", "history"):
+        # Seeds only contain what colleagues may see.
+        return column in _PERSONAL_TEXTS.get(table, ()) or schema not in ("sync", "push", "seeds")
+    field = CATALOG[name].fields.get(column) if name in CATALOG else None
+    return column == _RECORD or (field is not None and field.personal is not None)
 
 
-def find_undeclared(project: Project) -> list[str]:
-    """Return the columns of the user's models that count as personal because they have no entry."""
-    own = {n.table: n for n in project.nodes.values() if n.is_own and n.kind != "seed"}
-    personal = personal_columns(project, describe(project)) if own else frozenset()
-    return sorted(
-        f"{table}.{column}"
-        for table, column in personal
-        if table in own and column not in own[table].entry.named
-    )
+# -- Copy ------------------------------------------------------------------------------------------
 
-
-# -- Mask ------------------------------------------------------------------------------------------
-
-_TOKEN_BLOCK_BYTES = 64
 TOKEN_CHARACTERS = 32
 """Number of characters of a hash in hexadecimal digits: half of an HMAC with SHA-256."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mask:
-    """Rules of a masked copy.
+def write_masked(draft: Path, copy: Path, settings: Settings, project: Project) -> None:
+    """Write a copy of a draft without personal values, and without names in `publish_without`.
 
-    Attributes:
-        personal: Keep, drop or hash personal columns.
-        key: Key of the hashes; None if nothing is hashed.
-        without: Schemas, tables, `RESOURCE.FIELD` and `SCHEMA.TABLE.COLUMN` to leave out.
+    Raises:
+        UnknownName: A table or column to leave out does not exist.
+        WarehouseError: The copy cannot be written, for example because the disk is full.
     """
-
-    personal: Treatment
-    key: SecretStr | None
-    without: tuple[str, ...] = ()
-
-    @classmethod
-    def from_settings(cls, settings: Settings) -> Mask | None:
-        """Return the mask; None if all is published. Raises `SettingsError` without a hash key."""
-        personal, without = settings.publish_personal, settings.publish_without
-        is_plain = personal == "keep" and not without
-        key = settings.publish_hash_key if personal == "hash" else None
-        return None if is_plain else cls(personal, key, without)
-
-    @property
-    def fields(self) -> list[tuple[str, str]]:
-        """Resource and field of each `RESOURCE.FIELD`."""
-        split = [name.partition(".")[::2] for name in self.without]
-        return [(r, field) for r, field in split if r in CATALOG and field in CATALOG[r].fields]
-
-    @property
-    def left_out(self) -> set[str]:
-        """Schemas, tables and columns to leave out.
-
-        `RESOURCE.FIELD` leaves out the columns of landing and history, and the texts of `push`
-        that may contain its values.
-        """
-        found = {*self.without}
-        for resource, field in self.fields:
-            found |= {f"{schema}.{resource}.{field}" for schema in ("landing", "history")}
-            found |= {f"{table}.{name}" for table, some in _PERSONAL_TEXTS.items() for name in some}
-        return found
-
-    def check_names(self, project: Project) -> None:
-        """Raise `UnknownName` for a table or column to leave out that does not exist."""
-        fields = {".".join(each) for each in self.fields}
-        for name in self.without:
-            if "." not in name or name in fields or name.startswith(_CONTENT_VIEWS):
-                continue
-            columns, table = describe(project), ".".join(name.split(".")[:2])
-            known = [f"{table}.{each.name}" for each in columns.get(table, ())]
-            if name not in (*columns, *known):
-                raise UnknownName("table or column in publish_without", name, known or columns)
-
-    def clear_fields(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Set each `RESOURCE.FIELD` to null, and remove it from the received records.
-
-        This is done before the models are built, so that no model can contain the values.
-        """
-        for resource, field in self.fields:
-            removed = literal(json.dumps({field: None}))
-            for schema in ("landing", "history"):
-                connection.execute(
-                    f"UPDATE {schema}.{quoted(resource)} SET {quoted(field)} = NULL, "
-                    f"{_RECORD} = json_merge_patch({_RECORD}, {removed})"
-                )
-
-
-def write_masked(draft: Path, copy: Path, mask: Mask, project: Project) -> None:
-    """Write a masked copy of a draft, which does not change, to a new file.
-
-    Raises a `WarehouseError`, for example if the disk is full.
-    """
+    left_out, treatment = {*settings.publish_without}, settings.publish_personal
+    key = settings.publish_hash_key if treatment == "hash" else None
     with open_file(draft) as connection, convert_errors(copy):
         storage = f"STORAGE_VERSION '{STORAGE_VERSION}'"
         connection.execute(f"ATTACH {literal(str(copy))} AS masked ({storage})")
         copy.chmod(0o600)
-        if mask.key is not None:
-            _set_hash_key(connection, mask.key)
-        columns, left_out = read_columns(connection, project), mask.left_out
-        is_kept = mask.personal == "keep"
+        if key is not None:
+            _set_hash_key(connection, key)
+        columns = read_columns(connection, project)
+        for name in left_out:
+            table = ".".join(name.split(".")[:2])
+            known = [*columns, *(f"{table}.{each.name}" for each in columns.get(table, ()))]
+            if "." in name and name not in known:
+                raise UnknownName("table or column in publish_without", name, known)
+        is_kept = treatment == "keep"
         personal = frozenset() if is_kept else personal_columns(project, columns, connection)
-        abouts = connection.execute(
-            "SELECT schema_name || '.' || table_name, comment FROM duckdb_tables() "
-            "WHERE database_name = current_database() UNION ALL "
-            "SELECT schema_name || '.' || view_name, comment FROM duckdb_views() "
-            "WHERE database_name = current_database() AND NOT internal ORDER BY ALL"
-        ).fetchall()
-        for table, about in abouts:
-            if left_out.isdisjoint((table, table.partition(".")[0])):
-                kept = [c for c in columns[table] if f"{table}.{c.name}" not in left_out]
-                shown = [*_shown_columns(table, kept, mask, personal)]
-                _copy_table(connection, table, about, shown)
+        abouts = dict(
+            connection.execute(
+                "SELECT schema_name || '.' || table_name, comment FROM duckdb_tables() UNION ALL "
+                "SELECT schema_name || '.' || view_name, comment FROM duckdb_views()"
+            ).fetchall()
+        )
+        for table, some in columns.items():
+            if not left_out.isdisjoint((table, table.partition(".")[0])):
+                continue
+            target, shown = f"masked.{quoted(table)}", []
+            comments = [f"COMMENT ON TABLE {target} IS {literal(abouts[table] or '')}"]
+            for each in some:
+                name, comment = quoted(each.name), each.comment
+                is_personal = (table, each.name) in personal
+                # Received records are too long to be compared, texts about a row join with nothing.
+                is_dropped = key is None or each.name == _RECORD or table in _PERSONAL_TEXTS
+                if (is_personal and is_dropped) or f"{table}.{each.name}" in left_out:
+                    continue
+                if is_personal:
+                    comment = f"{comment} The value is replaced by a hash.".strip()
+                shown.append(f"{_hash_expression(name) if is_personal else name} AS {name}")
+                comments.append(f"COMMENT ON COLUMN {target}.{name} IS {literal(comment)}")
+            if shown:
+                connection.execute(f"CREATE SCHEMA IF NOT EXISTS {target.rpartition('.')[0]}")
+                source = f"SELECT {', '.join(shown)} FROM {quoted(table)}"
+                connection.execute(f"CREATE TABLE {target} AS {source}; {';'.join(comments)}")
         connection.execute("CHECKPOINT masked; DETACH masked")
-
-
-def _shown_columns(
-    table: str, columns: Collection[Column], mask: Mask, personal: Collection[ColumnKey]
-) -> Iterator[tuple[str, str, str]]:
-    """Yield the name, expression and comment of each column of the copy."""
-    for each in columns:
-        name = quoted(each.name)
-        if (table, each.name) not in personal:
-            yield name, name, each.comment
-        # Received records are too long to be compared, and texts about a row join with nothing.
-        elif mask.personal == "hash" and each.name != _RECORD and table not in _PERSONAL_TEXTS:
-            comment = f"{each.comment} The value is replaced by a hash.".strip()
-            yield name, _hash_expression(name), comment
-
-
-def _copy_table(
-    connection: duckdb.DuckDBPyConnection,
-    table: str,
-    about: str | None,
-    columns: Collection[tuple[str, str, str]],
-) -> None:
-    """Copy the columns of a table with their comments; no table if it has no columns."""
-    if not columns:
-        return
-    target, schema = f"masked.{quoted(table)}", quoted(table.partition(".")[0])
-    shown = ", ".join(f"{expression} AS {name}" for name, expression, _ in columns)
-    connection.execute(f"CREATE SCHEMA IF NOT EXISTS masked.{schema}")
-    connection.execute(f"CREATE TABLE {target} AS SELECT {shown} FROM {quoted(table)}")
-    comments = [f"COMMENT ON TABLE {target} IS {literal(about or '')}"]
-    for name, _, text in columns:
-        comments.append(f"COMMENT ON COLUMN {target}.{name} IS {literal(text)}")
-    connection.execute(";".join(comments))
 
 
 def _set_hash_key(connection: duckdb.DuckDBPyConnection, key: SecretStr) -> None:
     """Set the two pads of the HMAC key (RFC 2104) as variables, to keep them out of statements."""
     plain = key.get_secret_value().encode()
-    if len(plain) > _TOKEN_BLOCK_BYTES:
-        plain = hashlib.sha256(plain).digest()
-    plain = plain.ljust(_TOKEN_BLOCK_BYTES, b"\0")
+    # A block of the hash has 64 bytes.
+    plain = (hashlib.sha256(plain).digest() if len(plain) > 64 else plain).ljust(64, b"\0")
     for name, byte in (("inner_pad", 0x36), ("outer_pad", 0x5C)):
         connection.execute(f"SET VARIABLE {name} = ?::BLOB", [bytes(b ^ byte for b in plain)])
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import duckdb
 
 from connector.errors import ModelError
-from connector.models.project import Check, Kind, Node, Project, sql_errors
+from connector.models.project import Check, Kind, Node, Project, Severity, sql_errors
 from connector.models.seeds import create_seed_table
 from connector.warehouse.file import literal, quoted, transaction
 from connector.warehouse.publish import create_published_tables
@@ -22,8 +22,6 @@ from connector.warehouse.schema import Column
 
 MEMORY_MAX = "1GB"
 """Memory limit of DuckDB while models are built; larger data spills to the disk."""
-
-_EXAMPLES_MAX = 5
 
 # -- Results ---------------------------------------------------------------------------------------
 
@@ -50,20 +48,14 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """Result of a build. The file can be published if `blocking` is empty."""
+    """Models and checks of a build. A failed check of severity error blocks the publication."""
 
-    models: tuple[BuiltModel, ...] = ()
-    checks: tuple[CheckResult, ...] = ()
+    models: tuple[BuiltModel, ...]
+    checks: tuple[CheckResult, ...]
 
-    @property
-    def blocking(self) -> tuple[CheckResult, ...]:
-        """Failed checks of severity error."""
-        return tuple(c for c in self.checks if c.failing and c.check.severity == "error")
-
-    @property
-    def warnings(self) -> tuple[CheckResult, ...]:
-        """Failed checks of severity warn."""
-        return tuple(c for c in self.checks if c.failing and c.check.severity == "warn")
+    def failed(self, *severities: Severity) -> tuple[CheckResult, ...]:
+        """Return the failed checks of these severities."""
+        return tuple(c for c in self.checks if c.failing and c.check.severity in severities)
 
 
 Watch = Callable[[BuiltModel | CheckResult, int], None]
@@ -77,22 +69,13 @@ TableColumns = Mapping[str, tuple[Column, ...]]
 
 @lru_cache(maxsize=4)
 def describe(project: Project) -> TableColumns:
-    """Return the columns of all tables with their descriptions, found by a build without data.
-
-    Raises `ModelError` if a model cannot be built, or if a schema file names a missing column.
-    """
+    """Return the columns of all tables by a build without data, which raises `ModelError`."""
     with duckdb.connect(":memory:") as connection:
         connection.execute("SET TimeZone = 'UTC'")
         create_published_tables(connection)
         for node in project.nodes.values():
-            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(node.schema)}")
-            # Tables, because DuckDB would expand a view again in each model that reads it.
-            if node.kind == "seed":
-                cells = ", ".join(f"{quoted(n)} {t}" for n, t in node.entry.types.items())
-                connection.execute(f"CREATE TABLE {node.table} ({cells})")
-            else:
-                with sql_errors(node.path, f"{node.name} cannot be built"):
-                    connection.execute(f"CREATE TABLE {node.table} AS {node.sql}\nWITH NO DATA")
+            # Not as views, because DuckDB would expand a view again in each model that reads it.
+            _build_node(connection, replace(node, kind="table") if node.kind == "view" else node)
         return read_columns(connection, project)
 
 
@@ -111,23 +94,17 @@ def read_columns(connection: duckdb.DuckDBPyConnection, project: Project) -> Tab
     ).fetchall():
         found.setdefault(table, []).append(Column(column, type, comment or ""))
     texts = {table: {c.name: c.comment for c in columns} for table, columns in found.items()}
-    for table, entry in project.sources.items():
-        texts.setdefault(table, {}).update(entry.texts)
     for node in project.nodes.values():
         names = [each.name for each in found.get(node.table, ())]
         for column in node.entry.columns if names else ():
             if column.name not in names:
-                raise ModelError(
-                    f"an entry names the column {column.name}, but {node.table} has no such column",
-                    path=node.schema_file,
-                    line=column.line,
-                    action=f"Name one of its columns: {', '.join(names)}.",
-                )
+                problem = f"{node.table} has no column {column.name}, only {', '.join(names)}"
+                raise ModelError(problem, path=node.entry.path, line=column.line)
         texts[node.table] = written = node.entry.texts
         read = [texts[table] for table in tables_read_by(node, found)]
-        for name in names:
+        for name in {*names} - written.keys():
             inherited = {t[each] for t in read for each in source_names(name) if t.get(each)}
-            if name not in written and len(inherited) == 1:
+            if len(inherited) == 1:
                 written[name] = inherited.pop()
     return {
         table: tuple(Column(c.name, c.type, texts[table].get(c.name, "")) for c in columns)
@@ -152,25 +129,18 @@ def source_names(column: str) -> tuple[str, str]:
 def build(
     connection: duckdb.DuckDBPyConnection, project: Project, *, watch: Watch | None = None
 ) -> BuildResult:
-    """Build all models and seeds in the current database, comment and check them.
+    """Build all models and seeds over the loaded tables, comment and check them.
 
-    Args:
-        connection: Connection to a file with the loaded tables.
-        project: Project to build.
-        watch: Called after each model and check.
-
-    Raises:
-        ModelError: A seed is invalid, or a model or check cannot be run. Names file and line.
+    Raises `ModelError` with file and line if a seed is invalid, or a query cannot be run.
     """
-    steps = len(project.nodes) + len(project.checks)
+    steps, report = len(project.nodes) + len(project.checks), watch or (lambda _, __: None)
     built, checked = [], []
     # FSST compression takes half of the time of writing, and saves 3 % of the file.
     connection.execute("SET GLOBAL disabled_compression_methods = 'fsst'")
     try:
         for node in project.nodes.values():
             built.append(_build_node(connection, node))
-            if watch is not None:
-                watch(built[-1], steps)
+            report(built[-1], steps)
         if views := project.nodes.get("content_views"):
             # dbt runs the same statements with a macro (`macros/content_views.sql`).
             statements = f"SELECT statement FROM {views.table} ORDER BY view_name"
@@ -182,15 +152,13 @@ def build(
         connection.execute("RESET GLOBAL disabled_compression_methods")
     for check in project.checks:
         checked.append(run_check(connection, check))
-        if watch is not None:
-            watch(checked[-1], steps)
+        report(checked[-1], steps)
     return BuildResult(tuple(built), tuple(checked))
 
 
 def _build_node(connection: duckdb.DuckDBPyConnection, node: Node) -> BuiltModel:
     started, rows = time.monotonic(), None
-    # In a transaction, so that an error leaves the earlier table.
-    with transaction(connection), sql_errors(node.path, f"{node.name} cannot be built"):
+    with sql_errors(node.path, f"{node.name} cannot be built"):
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(node.schema)}")
         if node.kind == "seed":
             create_seed_table(connection, node.table, node.path, node.entry)
@@ -206,7 +174,7 @@ def _write_comments(connection: duckdb.DuckDBPyConnection, project: Project) -> 
     columns, statements = read_columns(connection, project), []
     for node in project.nodes.values():
         kind = "VIEW" if node.kind == "view" else "TABLE"
-        statements.append(f"COMMENT ON {kind} {node.table} IS {literal(node.about)}")
+        statements.append(f"COMMENT ON {kind} {node.table} IS {literal(node.entry.description)}")
         statements += [
             f"COMMENT ON COLUMN {node.table}.{quoted(each.name)} IS {literal(each.comment)}"
             for each in columns[node.table]
@@ -220,21 +188,16 @@ def _write_comments(connection: duckdb.DuckDBPyConnection, project: Project) -> 
 
 
 def run_check(connection: duckdb.DuckDBPyConnection, check: Check) -> CheckResult:
-    """Run one check in a built file, without changing the file.
-
-    Raises `ModelError` if the query of the check cannot be run.
-    """
+    """Run one check in a built file. Raises `ModelError` if its query cannot be run."""
     # The text of an audit begins on the first line, so errors name the line of the file.
     found = f"FROM ({check.sql}\n)"
     with sql_errors(check.path, f"{check.name} cannot be run", check.line):
         ((failing,),) = connection.execute(f"SELECT count(*) {found}").fetchall()
         if not failing:
             return CheckResult(check, 0)
-        named = connection.execute(f"SELECT * {found} LIMIT 0").description or ()
-        ids = [str(each[0]) for each in named if str(each[0]) == "id" or each[0].endswith("_id")]
-        if not ids:
-            return CheckResult(check, failing)
-        shown = ", ".join(map(quoted, ids))
-        rows = connection.execute(f"SELECT {shown} {found} ORDER BY ALL LIMIT {_EXAMPLES_MAX}")
-        examples = dict.fromkeys(str(row[0]) for row in rows.fetchall() if row[0] is not None)
+        rows = connection.execute(f"SELECT * {found} ORDER BY ALL LIMIT 5")
+        names = [str(each[0]) for each in rows.description or ()]
+        places = [n for n, name in enumerate(names) if name == "id" or name.endswith("_id")]
+        ids = [row[places[0]] for row in rows.fetchall()] if places else []
+    examples = dict.fromkeys(str(each) for each in ids if each is not None)
     return CheckResult(check, failing, tuple(examples))

@@ -11,65 +11,60 @@ import csv
 import io
 import json
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import duckdb
 
 from connector.atomic_files import write_atomically
-from connector.errors import ModelError, UnknownName, WarehouseError, convert_file_errors
-from connector.log import escape_control_characters
-from connector.models.project import Node, Project, TableEntry, sql_errors
+from connector.errors import ModelError, UnknownName, convert_file_errors
+from connector.models.project import Project, TableEntry, sql_errors
+from connector.spreadsheet.texts import is_hazard
 from connector.warehouse.file import make_folder, quoted
 
 Row = tuple[str | None, ...]
-"""Cells of a row, in the order of the declared columns; None for an empty cell."""
 
 # -- Reading ---------------------------------------------------------------------------------------
 
 
 def read_rows(path: Path, columns: Sequence[str]) -> tuple[str, list[tuple[int, Row]]]:
-    """Return the delimiter of a seed file, and its rows with their line numbers.
+    """Return the delimiter of a seed file, and its rows with line numbers; empty cells are None.
 
-    Raises `ModelError` with the line, but without a value.
+    Raises `ModelError` with the line, but without a value, and `WarehouseError`.
     """
+    with convert_file_errors(path):
+        content = path.read_bytes()
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        lines = content.decode("utf-8-sig").splitlines(keepends=True)
     except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
+        line = content.count(b"\n", 0, error.start) + 1
         raise _invalid(path, line, "is not UTF-8", "Save it as csv in UTF-8.") from None
-    except OSError as error:
-        raise _invalid(path, None, f"cannot be read: {error.strerror}") from None
-    first = text.partition("\n")[0].rstrip("\r")
-    for delimiter in (",", ";", "\t"):
-        if first.replace('"', "").split(delimiter) == [*columns]:
-            return delimiter, [*_parse_rows(text, delimiter, len(columns), path)]
-    action = f"Change the first line to {','.join(columns)}"
-    raise _invalid(path, 1, f"the headings must be {', '.join(columns)}", action)
-
-
-def _parse_rows(text: str, delimiter: str, width: int, path: Path) -> Iterator[tuple[int, Row]]:
-    reader = csv.reader(text.splitlines(keepends=True), delimiter=delimiter, strict=True)
+    first = "".join(lines[:1]).strip().replace('"', "")
+    delimiter = next((each for each in ",;\t" if first.split(each) == [*columns]), None)
+    if delimiter is None:
+        action = f"Change the first line to {','.join(columns)}"
+        raise _invalid(path, 1, f"the headings must be {', '.join(columns)}", action)
+    reader, rows = csv.reader(lines, delimiter=delimiter, strict=True), []
     try:
         for cells in reader:
-            if reader.line_num == 1 or not any(cells):
-                continue
-            if len(cells) != width:
-                problem = f"the row has {len(cells)} cells instead of {width}"
+            if any(cells) and len(cells) != len(columns):
+                problem = f"the row has {len(cells)} cells instead of {len(columns)}"
                 raise _invalid(path, reader.line_num, problem)
-            yield reader.line_num, tuple(cell or None for cell in cells)
+            if any(cells):
+                rows.append((reader.line_num, tuple(cell or None for cell in cells)))
     except csv.Error as error:
         raise _invalid(path, reader.line_num, f"cannot be read: {error}") from None
+    return delimiter, rows[1:]
 
 
-def _invalid(path: Path, line: int | None, problem: str, action: str | None = None) -> ModelError:
+def _invalid(path: Path, line: int, problem: str, action: str | None = None) -> ModelError:
     return ModelError(problem, path=path, line=line, code="seed_invalid", action=action)
 
 
 def create_seed_table(
     connection: duckdb.DuckDBPyConnection, table: str, path: Path, entry: TableEntry
 ) -> None:
-    """Replace a seed's table in the caller's transaction. Raises `ModelError` with the line."""
+    """Replace the table of a seed. Raises `ModelError` with the line."""
     types = entry.types
     _, rows = read_rows(path, [*types])
     _check_key(path, rows, entry)
@@ -100,29 +95,28 @@ def _check_key(path: Path, rows: Sequence[tuple[int, Row]], entry: TableEntry) -
     Spellings differ in spaces, capitals or composed characters. The key of a month is the month,
     whatever its day.
     """
-    wanted = entry.config.meta.get("key", ())
-    spellings: dict[tuple[str, str], tuple[str | None, int]] = {}
+    key: Sequence[str] = entry.config.meta.get("key", ())
+    spellings: dict[tuple[str, str], tuple[str, int]] = {}
     lines: dict[Row, int] = {}
-    for line, cells in rows if wanted else ():
-        by_name = dict(zip(entry.types, cells, strict=True))
-        key = []
-        for name in wanted:
-            same = " ".join(unicodedata.normalize("NFC", by_name[name] or "").split())
+    for line, cells in rows if key else ():
+        by_name, values = dict(zip(entry.types, cells, strict=True)), []
+        for name in key:
+            given = by_name[name] or ""
+            same = " ".join(unicodedata.normalize("NFC", given).split())
             same = same if name.endswith("id") else same.casefold()
-            spelling, first = spellings.setdefault((name, same), (by_name[name], line))
-            if spelling != by_name[name]:
+            spelling, first = spellings.setdefault((name, same), (given, line))
+            if spelling != given:
                 problem = f"{name} is spelled differently in line {first}"
                 action = "Use the same spelling in both lines: check spaces and capitals."
                 raise _invalid(path, line, problem, action)
-            key.append(same[:7] if name == "month" else same)
-        if (first := lines.setdefault(tuple(key), line)) != line:
-            problem = f"line {first} already has this {', '.join(wanted)}"
+            values.append(same[:7] if name == "month" else same)
+        if (first := lines.setdefault(tuple(values), line)) != line:
+            problem = f"line {first} already has this {', '.join(key)}"
             raise _invalid(path, line, problem, "Keep one of the two lines.")
 
 
 # -- Unmapped values -------------------------------------------------------------------------------
-# An audit finds values in the data that no row of a seed maps. Here they become rows to be filled
-# in. A user's file is only appended to.
+# An audit finds values in the data that no row of a seed maps. They become rows to be filled in.
 
 AUDIT = "seeds_are_complete"
 """Audit whose rows are the unmapped values: the seed, the value, and its id if it is one."""
@@ -131,11 +125,7 @@ AUDIT = "seeds_are_complete"
 def find_unmapped(
     connection: duckdb.DuckDBPyConnection, project: Project
 ) -> dict[str, tuple[str, ...]]:
-    """Return the unmapped values of each seed in a built file. Raises `WarehouseError`."""
-    if not connection.execute("FROM duckdb_tables() WHERE schema_name = 'marts'").fetchone():
-        raise WarehouseError(
-            "the published file has no marts, which list the missing values", code="marts_missing"
-        )
+    """Return the unmapped values of each seed in a built file, which has marts."""
     audit = next(each for each in project.checks if each.name == AUDIT)
     with sql_errors(audit.path, f"{audit.name} cannot be run"):
         found = connection.execute(
@@ -151,7 +141,7 @@ def write_seed_copies(
     project: Project,
     names: Collection[str] = (),
 ) -> dict[Path, list[str]]:
-    """Copy seeds to the user's folder, and append missing values for the user to fill in.
+    """Copy seeds to the user's folder, with rows to fill in, and return their values by file.
 
     Existing rows are kept. Values that a spreadsheet program could run as a formula are left out.
 
@@ -161,46 +151,28 @@ def write_seed_copies(
         project: Project with the seeds.
         names: Seeds to copy. Default: the seeds with missing values.
 
-    Returns:
-        The appended values of each file.
-
     Raises:
         UnknownName: There is no such seed.
         ModelError: A seed file is invalid.
         WarehouseError: A file cannot be written.
     """
     seeds = {name: node for name, node in project.nodes.items() if node.kind == "seed"}
-    for name in names:
+    written: dict[Path, list[str]] = {}
+    make_folder(folder)
+    for name in sorted({*names} or missing):
         if name not in seeds:
             raise UnknownName("seed", name, seeds)
-    make_folder(folder)
-    written = {}
-    for name in sorted({*names} or missing):
-        path = folder / f"{name}.csv"
-        written[path] = _write_copy(path, seeds[name], missing.get(name, ()))
-    return written
-
-
-def _write_copy(path: Path, seed: Node, missing: Collection[str]) -> list[str]:
-    """Write the seed with rows for the missing values, and return the new ones."""
-    columns = [*seed.entry.named]
-    delimiter, rows = read_rows(seed.path, columns)
-    # Rows that wait to be filled in are not written twice.
-    known = {row[0] for _, row in rows}
-    appended = [v for v in missing if v not in known and not _is_unsafe(v)]
-    with convert_file_errors(path):
-        content = seed.path.read_bytes()
-        end = "\r\n" if b"\r\n" in content else "\n"
-        text = io.StringIO()
-        if appended and not content.endswith(b"\n"):
-            text.write(end)
-        writer = csv.writer(text, delimiter=delimiter, lineterminator=end)
-        writer.writerows([value, *("" for _ in columns[1:])] for value in appended)
+        source, path = seeds[name].path, folder / f"{name}.csv"
+        delimiter, rows = read_rows(source, [*seeds[name].entry.types])
+        # Rows that wait to be filled in are not written twice.
+        known, text = {row[0] for _, row in rows}, io.StringIO()
+        new = [v for v in missing.get(name, ()) if v not in known and not is_hazard(v)]
+        writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+        writer.writerows([value, *[""] * (len(seeds[name].entry.types) - 1)] for value in new)
         # Atomically, because the user's work must not be lost.
-        with write_atomically(path) as file:
-            file.write(content + text.getvalue().encode())
-    return appended
-
-
-def _is_unsafe(value: str) -> bool:
-    return value.startswith(("=", "+", "-", "@")) or value != escape_control_characters(value)
+        with convert_file_errors(path), write_atomically(path) as file:
+            content = source.read_bytes()
+            file.write(content if content.endswith(b"\n") or not new else content + b"\n")
+            file.write(text.getvalue().encode())
+        written[path] = new
+    return written

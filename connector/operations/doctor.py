@@ -80,11 +80,9 @@ class Examination:
 
     def as_json(self) -> dict[str, Any]:
         """Return the examination as `--json` prints it."""
+        names = ("name", "value", "origin")
         return {
-            "settings": [
-                {"name": name, "value": value, "origin": origin}
-                for name, value, origin in self.settings
-            ],
+            "settings": [dict(zip(names, each, strict=True)) for each in self.settings],
             "checks": [asdict(check) for check in self.checks],
             "requests": self.requests,
             "exit_status": self.exit_status,
@@ -116,7 +114,9 @@ def _check_locally(settings: Settings, *, sends_test: bool) -> Iterator[DoctorCh
         try:
             if sends_test and check is _check_notifications:
                 send_test(settings)
-            yield DoctorCheck(name, *check(settings))
+                yield DoctorCheck(name, "ok", "a test message was sent to every address")
+            else:
+                yield DoctorCheck(name, *check(settings))
         except ConnectorError as error:
             yield DoctorCheck(name, "failed", str(error), error.action)
 

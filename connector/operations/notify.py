@@ -68,7 +68,7 @@ def _send(settings: Settings, urls: Sequence[str], title: str, body: str) -> Non
     except ImportError as error:
         raise extra_missing("notifications need", "notify", error) from None
     hub = apprise.Apprise()
-    with _network_settings(settings), _capture_warnings() as log:
+    with _surroundings(settings) as log:
         for number, url in enumerate(urls, 1):
             if not hub.add(url):
                 raise SettingsError(
@@ -85,8 +85,13 @@ def _send(settings: Settings, urls: Sequence[str], title: str, body: str) -> Non
 
 
 @contextmanager
-def _capture_warnings() -> Iterator[io.StringIO]:
-    """Yield the texts of Apprise's warnings. They and those of Python do not reach the terminal."""
+def _surroundings(settings: Settings) -> Iterator[io.StringIO]:
+    """Let Apprise use the account's proxy, and its certificate authority beside the usual ones.
+
+    Apprise reads both from the environment. Yields the texts of its warnings: they and those of
+    Python do not reach the terminal.
+    """
+    environ, bundle = dict(os.environ), None
     text, logger = io.StringIO(), logging.getLogger("apprise")
     before = logger.handlers, logger.propagate, logger.level
     logger.handlers, logger.propagate, logger.level = (
@@ -94,21 +99,6 @@ def _capture_warnings() -> Iterator[io.StringIO]:
         False,
         logging.WARNING,
     )
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield text
-    finally:
-        logger.handlers, logger.propagate, logger.level = before
-
-
-@contextmanager
-def _network_settings(settings: Settings) -> Iterator[None]:
-    """Let Apprise use the account's proxy, and its certificate authority beside the usual ones.
-
-    Apprise reads both from the environment.
-    """
-    before, bundle = dict(os.environ), None
     try:
         if settings.proxy is not None:
             os.environ["HTTPS_PROXY"] = settings.proxy
@@ -119,10 +109,13 @@ def _network_settings(settings: Settings) -> Iterator[None]:
             bundle.write(Path(certifi.where()).read_bytes() + b"\n" + settings.ca_file.read_bytes())
             bundle.flush()
             os.environ["REQUESTS_CA_BUNDLE"] = os.environ["SSL_CERT_FILE"] = bundle.name
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield text
     finally:
+        logger.handlers, logger.propagate, logger.level = before
         os.environ.clear()
-        os.environ.update(before)
+        os.environ.update(environ)
         if bundle is not None:
             bundle.close()
 

@@ -300,10 +300,9 @@ def _data_old(s: AccountState, limit: timedelta) -> Problem | None:
     if not old:
         return None
     title, since = f"the published file is older than {s.max_age}", min(old.values())
-    happened = f"Its records are verified up to {format_moment(since)}: {', '.join(old)}."
+    happened = f"It has no newer data of: {', '.join(old)}."
     if s.verified is None:
-        title = "no file was published yet"
-        happened = f"The first pull began at {format_moment(since)}, and analysts have no file."
+        title, happened = "no file was published yet", "Analysts have no file."
     action = "Run 'connector pull' and check its messages. If it succeeds, check the schedule."
     return Problem("data_old", title, happened, action, since)
 
@@ -334,7 +333,9 @@ def _quota(s: AccountState) -> Problem | None:
     )
     if refusal is not None or month.requests_left(keeps_reserve=True) == 0:
         title, cause = "the monthly quota is used up", "spent"
-        if month.limit is not None:
+        if refusal is not None:
+            happened = f"The API reported it after {month.used:,} requests."
+        elif month.limit is not None:
             happened = f"{month.used:,} of {month.limit:,} requests were sent, and"
             happened += f" {month.reserve:,} are reserved for pushes."
         action = "Wait for the reset: pulls continue by themselves. If your plan has changed, set"
@@ -368,7 +369,7 @@ def _backup_failed(s: AccountState) -> Problem | None:
     interval = (made[0] - made[-1]) / max(1, len(made) - 1) if made else s.max_age.length
     if not made or s.now - made[0] <= BACKUP_AGES_MAX * max(s.max_age.length, interval):
         return None
-    title, happened = "the last backup is too old", f"It was made at {format_moment(made[0])}."
+    title, happened = "the last backup is too old", "No later backup was made."
     action = "Check that the schedule of the backup runs, then run 'connector backup'."
     return Problem("backup_failed", title, happened, action, made[0], "old")
 

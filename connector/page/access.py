@@ -56,11 +56,8 @@ class Access:
     def enter(self, token: str) -> str:
         """Return the cookie of a new session for a link's token. Raises `PageError`."""
         if self._link is None or not compare_digest(token.encode(), self._link.encode()):
-            raise PageError(
-                "This link is not valid, or it was used before.",
-                "Start “connector page” again. It prints a new link.",
-                403,
-            )
+            action = "Start “connector page” again. It prints a new link."
+            raise PageError("This link is not valid, or it was used before.", action, 403)
         self._link, cookie = None, secrets.token_urlsafe(32)
         with write_atomically(self._session) as file:
             file.write(cookie.encode())

@@ -168,10 +168,7 @@ class App:
     # -- imports -------------------------------------------------------------------------------
 
     def _create(self, user: str, request: Request, content: bytes) -> Answer:
-        """Create an import of an uploaded file.
-
-        The name of the file is in a header, because addresses may be logged.
-        """
+        """Create an import of a file. Its name is in a header, because addresses may be logged."""
         said = _parse(Upload, unquote(request.headers.get("x-import", "")))
         return {"id": self.imports.create(user, content, **said.model_dump()).id}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -98,11 +98,8 @@ def _filled(column: MappedColumn, found: ColumnMap) -> dict[str, Any]:
 # -- check -----------------------------------------------------------------------------------------
 
 
-def checked(imports: Imports, each: Import, numbers: Iterable[int] | None = None) -> dict[str, Any]:
-    """Return what would happen to each row, and what the user has to answer.
-
-    With `numbers`, only these rows are checked.
-    """
+def checked(imports: Imports, each: Import, numbers: Set[int] | None = None) -> dict[str, Any]:
+    """Return what would happen to all rows, or to some, and what the user has to answer."""
     at, found = datetime.now(UTC), imports.check(each, numbers)
     rows = {row.number: _row(row) for row in found.rows}
     if numbers is not None:
@@ -196,6 +193,7 @@ def start(imports: Imports, user: str) -> dict[str, Any]:
         held = Counter(row.batch for row in journal.unconfirmed())
     mine = [each for each in imports.load_all() if each.made_by == user]
     ids = {batch: each.id for each in mine for batch in each.batches}
+    needs = {mode: {mode} for mode in MODES} | {"upsert": {"create", "update"}}
     kept = {"id", "name", "resource", "mode", "changed_at"}
     past = ("file", "resource", "mode", "outcome", "sent_by", "undone_by")
     return {
@@ -206,7 +204,7 @@ def start(imports: Imports, user: str) -> dict[str, Any]:
         "record_url": settings.record_url,
         "resources": {
             name: {
-                "modes": [mode for mode in MODES if _needs(mode) <= {*declared.operations}],
+                "modes": [mode for mode in MODES if needs[mode] <= {*declared.operations}],
                 "keys": ["id", *dict.fromkeys(k for keys in declared.natural_keys for k in keys)],
             }
             for name, declared in CATALOG.items()
@@ -220,8 +218,3 @@ def start(imports: Imports, user: str) -> dict[str, Any]:
             for each in batches
         ],
     }
-
-
-def _needs(mode: str) -> set[str]:
-    """Return the operations of the API that a mode uses."""
-    return {"create", "update"} if mode == "upsert" else {mode}

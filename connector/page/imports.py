@@ -16,7 +16,7 @@ import re
 import secrets
 import shutil
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -78,8 +78,7 @@ def describe(error: BaseException) -> list[str]:
         return [_FOLDER.sub("", str(error)), error.action]
     frames = traceback.extract_tb(error.__traceback__)
     places = " > ".join(f"{Path(each.filename).name}:{each.lineno} {each.name}" for each in frames)
-    text = "the import page failed: %s at %s"
-    event = {"event": "page_request_failed"}
+    text, event = "the import page failed: %s at %s", {"event": "page_request_failed"}
     _LOGGER.error(text, type(error).__name__, places, extra=event)
     return ["An unexpected error occurred.", "Try again. If it stays, ask your administrator."]
 
@@ -257,10 +256,7 @@ class Imports:
         return each
 
     def load_all(self) -> list[Import]:
-        """Return all imports, the latest change first, and delete those that are too old.
-
-        Damaged ones are omitted.
-        """
+        """Return all imports that can be read, the latest first. Deletes those that are too old."""
         found, oldest = [], datetime.now(UTC) - timedelta(days=KEEP_DAYS)
         for id in os.listdir(self.folder):
             with suppress(PageError, ValidationError):
@@ -323,10 +319,7 @@ class Imports:
             yield lookups
 
     def columns(self, each: Import) -> tuple[PushTarget, ColumnMap]:
-        """Return the fields that columns can fill, and the field of each column.
-
-        Raises `Misused` if an answer is not allowed.
-        """
+        """Return the fields that columns can fill, and the field of each column, or `Misused`."""
         file, headings = self.push_file(each), self.uploaded(each).headings
         with self.lookups() as lookups:
             target = file.target(lookups)
@@ -355,15 +348,11 @@ class Imports:
             journal = Journal(database)
             return {row.number: row for batch in batches for row in journal.rows(batch)}
 
-    def check(self, each: Import, numbers: Iterable[int] | None = None) -> Preview:
-        """Return what a push would do with all rows, or with some.
-
-        With `numbers`, duplicates in other rows are not found.
-        """
+    def check(self, each: Import, numbers: Set[int] | None = None) -> Preview:
+        """Return what a push would do with all rows, or with some, without their duplicates."""
         table, only = self.table(each), None
         if numbers is not None:
-            wanted = {*numbers}
-            only = [row for row in table.rows() if row.number in wanted]
+            only = [row for row in table.rows() if row.number in numbers]
         return preview(self.settings, self.push_file(each), table=table, only_rows=only)
 
     # -- changes -------------------------------------------------------------------------------
@@ -371,12 +360,8 @@ class Imports:
     def change(self, each: Import, said: Change) -> Import:
         """Apply a change to the version that the user sees, and return the import.
 
-        Nothing is saved if a part of the change is not allowed.
-
-        Raises:
-            PageError: The import changed in another tab, or it is being sent.
-            Misused: A value or a combination of fields is not allowed.
-            SpreadsheetError: The file cannot be read in this way.
+        Nothing is saved if a part of the change is not allowed. Raises `PageError`, or `Misused`
+        and `SpreadsheetError` for columns and ways to read the file.
         """
         if said.key and said.key == each.save_key and said.version == each.version - 1:
             return each
@@ -517,11 +502,8 @@ def check_version(each: Import, version: int) -> None:
     if each.stage == "sending":
         raise PageError("This import is being sent.", "Wait until it has ended.", 409)
     if version != each.version:
-        raise PageError(
-            "You changed this import in another tab.",
-            "Load the latest version, then repeat your change.",
-            409,
-        )
+        action = "Load the latest version, then repeat your change."
+        raise PageError("You changed this import in another tab.", action, 409)
 
 
 def _safe_name(name: str) -> str:

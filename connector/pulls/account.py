@@ -26,7 +26,6 @@ from connector.log import new_id
 from connector.pulls.ports import Purpose
 from connector.pulls.report import Progress, Watch
 from connector.settings import Settings
-from connector.state import runs as state_runs
 from connector.state.database import Database
 from connector.state.lock import hold
 from connector.state.quota import Quota
@@ -37,6 +36,9 @@ from connector.warehouse.file import make_folder
 from connector.warehouse.landing import read_bookmark
 from connector.warehouse.stream import Bookmark, Stream
 from connector.warehouse.warehouse import Warehouse
+
+STARTED_BY_USERS = ("push", "undo", "resolve")
+"""Commands that may use the reserve of the monthly quota."""
 
 WAIT_TOLD_SECONDS_MIN = 1.0
 """Shortest wait that is reported, in seconds."""
@@ -174,8 +176,9 @@ async def open_run(
                 claim_folder, database, warehouse, base_url, loads_again=loads_again
             )
             quota = Quota(
-                database, settings, command, budget=budget, ignores_quota=ignores_quota, now=now
-            )
+                database, settings, command, budget=budget, ignores_quota=ignores_quota, now=now,
+                keeps_reserve=command not in STARTED_BY_USERS,
+            )  # fmt: skip
             client = connect(
                 base_url,
                 api_key,
@@ -235,7 +238,7 @@ def check_folder(
     Creates no file. Raises `WarehouseError` if a file is lost or the files do not belong together.
     """
     landed = warehouse.read(queries.read_identity) if warehouse.exists else None
-    known = state_runs.read_identity(database) if database.exists else None
+    known = database.fact_as(Identity, "identity") if database.exists else None
     if landed is not None and known is None:
         raise WarehouseError(
             f"{database.path} is missing or empty, so nothing is pulled or pushed. Lost with it: "
@@ -264,7 +267,7 @@ def write_identity(database: Database, warehouse: Warehouse, identity: Identity)
     """Write the identity, with the connector's current version, to both files and return it."""
     current = replace(identity, written_by=program_version())
     # The state first: a state with an identity and a new work file is no loss.
-    if state_runs.read_identity(database) != current:
+    if database.fact_as(Identity, "identity") != current:
         database.note("identity", current)
     if warehouse.exists and warehouse.read(queries.read_identity) != astuple(current):
         warehouse.write(queries.write_identity, astuple(current))

@@ -28,7 +28,7 @@ from connector.spreadsheet.mapping_file import (
     with_options,
     with_region,
 )
-from connector.spreadsheet.problems import COLUMN_MISSING, FileQuestion, SheetRow
+from connector.spreadsheet.problems import FileQuestion, SheetRow
 from connector.spreadsheet.report import Summary
 from connector.spreadsheet.row_reader import CheckedRow, ColumnMeanings, describe_remarks
 from connector.spreadsheet.table import Spreadsheet
@@ -106,11 +106,6 @@ class Preview:
     def minutes(self) -> float | None:
         """Minutes for the requests at the last known rate limit; None if the limit is unknown."""
         return self.requests / self.limit_per_minute if self.limit_per_minute else None
-
-    @property
-    def uncreatable(self) -> int:
-        """Number of rows for whose required field the file has no column."""
-        return self.summary.codes[COLUMN_MISSING]
 
     @property
     def is_clean(self) -> bool:
@@ -303,11 +298,6 @@ def unanswered_values(summary: Summary) -> dict[str, tuple[list[str], str]]:
     return found
 
 
-def _is_filled(text: str) -> bool:
-    """Return True if the text is a value, and not a word for an empty value such as "n/a"."""
-    return text != "" and not means_nothing(text)
-
-
 _IS_DATE = re.compile(r"[0-9]{1,4}[-./][0-9]{1,2}[-./][0-9]{1,4}").fullmatch
 
 
@@ -315,11 +305,11 @@ def ask_about_lost_columns(table: Spreadsheet, columns: ColumnMap) -> Iterator[F
     """Yield a question if columns have values and fill no field."""
     indexes = {each.heading: table.headings.index(each.heading) for each in columns.unmapped}
     rows = [row.cells for row in table.rows() if not row.is_outside] if indexes else []
-    lost = [
-        heading
-        for heading, i in indexes.items()
-        if any(i < len(cells) and _is_filled(str(cells[i]).strip()) for cells in rows)
-    ]
+    lost = []
+    for heading, i in indexes.items():
+        texts = (str(cells[i]).strip() for cells in rows if i < len(cells))
+        if any(text and not means_nothing(text) for text in texts):
+            lost.append(heading)
     if lost:
         yield FileQuestion(
             "columns_lost",

@@ -85,13 +85,13 @@ def file_from_query(
         with open_query(Warehouse(settings.folder).published, query, null) as (names, found):
             # A row of nulls would be a blank line, which a push leaves out.
             rows = list(islice(filter(any, found), ROWS_MAX + 1))
+        _reject_hashes(settings, names, rows)
     except ConnectorError as error:
         # A message of the parser quotes the query, which may contain the key.
         error.args = (mask_secrets(str(error), settings.secrets()),)
         raise
     if not rows:
         return None
-    _reject_hashes(settings, names, rows)
     path = _write_csv(settings, resource, [names, *rows])
     return replace(asked, path=path, options=replace(asked.options, **_WRITTEN), remembers=False)
 

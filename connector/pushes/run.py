@@ -27,17 +27,8 @@ from connector.pushes.session import Postponed, Session, Sleep
 from connector.settings import Settings
 from connector.state.journal import Batch, Plan
 from connector.state.quota import format_moment
-from connector.state.row import (
-    GOOD,
-    SETTLE_SECONDS_MIN,
-    Policy,
-    Problem,
-    Row,
-    RowKey,
-    fold,
-    subject,
-)
-from connector.state.runs import latest_restore
+from connector.state.row import GOOD, Policy, Problem, Row, RowKey, fold, subject
+from connector.state.runs import Restore
 from connector.warehouse.queries import bookmark_runs, resource_state
 
 
@@ -151,7 +142,7 @@ async def send(
         deadline = context.client.limits.deadline_seconds
         policy = replace(
             policy,
-            settle_seconds=max(policy.settle_seconds, 2 * deadline, SETTLE_SECONDS_MIN),
+            settle_seconds=max(policy.settle_seconds, 2 * deadline),
             lateness_seconds=max(policy.lateness_seconds, context.lateness_seconds),
         )
         known = await asyncio.to_thread(_recently_created, session, plan)
@@ -420,25 +411,22 @@ def _check_pulled_since_restore(context: RunContext, resource: str) -> None:
     The state lacks the pushes since its backup: their rows could be created a second time. After a
     pull their records are loaded, and the rows are duplicates.
     """
-    runs = context.database.rows("SELECT run_id FROM runs")
-    if context.warehouse.read(bookmark_runs, resource) - {run_id for (run_id,) in runs}:
-        raise ConnectorError(
-            f"{context.database.path} is older than the records of {resource}, so that it was put"
-            " back from a copy. A push could create rows a second time",
-            code="restored_unpulled",
-        )
-    restored = latest_restore(context.database)
-    if restored is None:
+    runs = {run_id for (run_id,) in context.database.rows("SELECT run_id FROM runs")}
+    restored = context.database.fact_as(Restore, "restore")
+    if context.warehouse.read(bookmark_runs, resource) - runs:
+        why = f"{context.database.path} is older than the records of {resource}, so that it was put"
+        why += " back from a copy"
+    elif restored is not None:
+        before = restored.proven.get(resource)
+        proven_at = context.warehouse.read(resource_state, resource).proven_at
+        if proven_at is not None and (before is None or proven_at > before):
+            return
+        why = f"the state was replaced at {format_moment(restored.restored_at)}, and no pull has"
+        why += f" verified {resource} since"
+    else:
         return
-    before = restored.proven.get(resource)
-    state = context.warehouse.read(resource_state, resource)
-    if state.proven_at is not None and (before is None or state.proven_at > before):
-        return
-    raise ConnectorError(
-        f"the state was replaced at {format_moment(restored.restored_at)}, and no pull has verified"
-        f" {resource} since. A push could create rows a second time",
-        code="restored_unpulled",
-    )
+    message = f"{why}. A push could create rows a second time"
+    raise ConnectorError(message, code="restored_unpulled")
 
 
 def _recently_created(session: Session, plan: Plan) -> Collection[str]:

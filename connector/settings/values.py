@@ -9,12 +9,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from difflib import get_close_matches
 from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
-from connector.catalog import CATALOG
 
 API_PATH = "/api/v1"
 """Beginning of every path of the API (API 9.1)."""
@@ -22,7 +19,7 @@ API_PATH = "/api/v1"
 OFF: Literal["off"] = "off"
 """Value of a schedule that never runs."""
 
-SCHEMAS = ("landing", "history", "sync", "push", "staging", "marts", "seeds")
+SCHEMAS = ("landing", "history", "sync", "push", "staging", "marts", "seeds", "own")
 """The schemas that a published file may have."""
 
 _LOOPBACK = re.compile(r"localhost|127(\.[0-9]{1,3}){3}|::1")
@@ -42,21 +39,17 @@ def whole_number(least: int, most: int) -> Callable[[object], int]:
 
 
 def parse_left_out(raw: object) -> tuple[str, ...]:
-    """Parse schemas, tables, their columns, and `RESOURCE.FIELD`, in a list or between commas.
+    """Parse schemas, tables and their columns, in a list or between commas.
 
-    Only schemas and fields of resources are checked, because models are not loaded yet.
+    Only schemas are checked, because models are not built yet.
     """
     given = raw.split(",") if isinstance(raw, str) else raw
     names = [str(each).strip() for each in given] if isinstance(given, list | tuple) else [""]
-    fields = {f"{each}.{name}" for each in CATALOG for name in CATALOG[each].fields}
     for name in names:
         first, *more = name.split(".")
-        if name not in fields and (first not in SCHEMAS or len(more) > 2 or not all(more)):
-            near = get_close_matches(name, [*fields, *SCHEMAS], n=1)
+        if first not in SCHEMAS or len(more) > 2 or not all(more):
             raise ValueError(
-                f"some of: {', '.join(SCHEMAS)}, RESOURCE.FIELD, SCHEMA.TABLE or"
-                f" SCHEMA.TABLE.COLUMN, not {name!r}"
-                + (f" (did you mean {near[0]!r}?)" if near else "")
+                f"some of: {', '.join(SCHEMAS)}, SCHEMA.TABLE or SCHEMA.TABLE.COLUMN, not {name!r}"
             )
     return tuple(dict.fromkeys((*(each for each in SCHEMAS if each in names), *names)))
 

@@ -12,15 +12,10 @@ from itertools import islice
 from typing import Any, Literal
 
 from connector.catalog.field import AcceptedWhen, AtLeastOneOf, FieldInput, RequiredWhen
+from connector.catalog.field_comparison import is_same_value
 from connector.spreadsheet.mapping import ColumnMap
-from connector.spreadsheet.problems import COLUMN_MISSING, DUPLICATES, UNSENT, SheetRow
-from connector.spreadsheet.records import (
-    Comparison,
-    RecordFinder,
-    ReferenceResolver,
-    join_ids,
-    with_article,
-)
+from connector.spreadsheet.problems import COLUMN_MISSING, DUPLICATES, UNSENT, SheetRow, text_of
+from connector.spreadsheet.records import RecordFinder, ReferenceResolver, join_ids, with_article
 from connector.spreadsheet.row_reader import CheckedRow, ColumnMeanings, RowReader
 from connector.spreadsheet.targets import Lookups, PushTarget, comparison_text, natural_key
 from connector.state.row import LandedRecord, Row
@@ -62,7 +57,8 @@ class _RowChecker:
         self._reader = RowReader(target, columns, meanings)
         self._references = ReferenceResolver(columns, lookups)
         self._finder = RecordFinder(target, columns, lookups)
-        self._comparison = Comparison(target, columns, self._finder.by)
+        self._targets = {each.key: each for each in target.columns}
+        self._mapped = {each.target.key: each for each in columns.columns}
         self._create, self._update = (_Rules(target, columns, e) for e in ("create", "update"))
         self._twins = _Twins(target, columns, lookups)
         self._claims: dict[str, int] = {}
@@ -116,7 +112,7 @@ class _RowChecker:
         if is_update:
             values, _ = self._update.apply(row, {} if landed is None else landed.record)
             if landed is not None and not row.problems:
-                new, base = self._comparison.changes(row, values)
+                new, base = self._changes(row, landed, values)
         if landed is None or row.problems:
             row.outcome = "invalid"
             return
@@ -136,6 +132,37 @@ class _RowChecker:
         if not is_update:
             row.warnings = row.remarks = ()
         row.task = self._task(row, new, natural_key(self._resource, record), base=base)
+
+    def _changes(
+        self, row: CheckedRow, landed: LandedRecord, values: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return new and loaded values of the fields that the row changes, by column's policy.
+
+        Loaded values are those that the user last saw. Adds a problem if one is not known.
+        """
+        wanted: dict[str, Any] = {}
+        base: dict[str, Any] = {}
+        record, seen = landed.record, landed.record if landed.seen is None else landed.seen
+        for key, value in values.items():
+            field, column = self._targets[key].field, self._mapped.get(key)
+            # The record already has the value that found it, except for letter case.
+            if key in self._finder.by:
+                continue
+            if field.write_only:
+                wanted[key] = value
+                continue
+            # A detail may omit fields without a value.
+            if not landed.is_whole and key not in record:
+                singular = self._target.resource.singular
+                message = f"The local copy does not have the whole {singular}, so the current value"
+                row.add("record_not_read", f"{message} is not known.", key)
+                break
+            now, cell = record.get(key), row.row.cells[column.index] if column is not None else ""
+            is_kept = column and column.options.policy == "fill" and now not in (None, "")
+            is_same = is_same_value(field, value, now) or _is_as_written(text_of(cell), now)
+            if not (is_kept or is_same):
+                wanted[key], base[key] = value, seen.get(key)
+        return wanted, base
 
     def _task(
         self,
@@ -211,6 +238,12 @@ class _RowChecker:
             received=" · ".join(map(str, key.values())),
             fix=f"Update the {singular} instead, or delete the row.",
         )
+
+
+def _is_as_written(cell: str, now: Any) -> bool:
+    """Return True if the record has the cell itself, in a form that is not normalized."""
+    text = cell.replace("\r\n", "\n").strip()
+    return isinstance(now, str) and text == now.replace("\r\n", "\n").strip() != ""
 
 
 def _claim(key: Mapping[str, object]) -> str:

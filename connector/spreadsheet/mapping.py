@@ -7,7 +7,6 @@ suggested. A column without a field is reported and ignored.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -202,19 +201,12 @@ _normalized_name = lru_cache(maxsize=2_048)(normalized_heading)
 class _HeadingMatcher:
     def __init__(self, target: PushTarget, headings: Sequence[str]) -> None:
         self._target = target
-        labels = [(_normalized_name(each), c) for c in target.columns for each in c.labels]
-        counts = Counter(label for label, _ in labels)
-        names = [
-            *((_normalized_name(column.name), column) for column in target.columns),
-            # A label that two fields share is ambiguous and not used.
-            *((label, column) for label, column in labels if counts[label] == 1),
-        ]
-        aliases = [(_normalized_name(each), c) for c in target.columns for each in c.aliases]
-        self._known: dict[str, _Match] = {}
-        for name, column in names:
-            self._known.setdefault(name, (column, "name"))
-        for alias, column in aliases:
-            self._known.setdefault(alias, (column, "alias"))
+        aliases = {_normalized_name(each): c for c in target.columns for each in c.aliases}
+        names = {_normalized_name(each): c for c in target.columns for each in c.names}
+        self._known: dict[str, _Match] = {
+            **{alias: (column, "alias") for alias, column in aliases.items()},
+            **{name: (column, "name") for name, column in names.items()},
+        }
         parts = tuple(each for each in target.columns if each.key in _NAME_PARTS)
         is_split = len(parts) == len(_NAME_PARTS) and target.mode != "update"
         self.name_parts = parts if is_split else ()
@@ -246,7 +238,7 @@ class _HeadingMatcher:
         return found or (None, "alias")
 
     def _whole_name(self) -> TargetColumn:
-        return replace(self.name_parts[0], name=WHOLE_NAME, key=WHOLE_NAME, aliases=(), labels=())
+        return replace(self.name_parts[0], name=WHOLE_NAME, key=WHOLE_NAME, aliases=())
 
 
 def _column_named(target: PushTarget, name: str, place: str) -> TargetColumn:
@@ -343,6 +335,6 @@ def _suggestions(heading: str, target: PushTarget) -> Iterator[str]:
         return
     words = " ".join(heading_words(heading))
     for column in target.columns:
-        names = (column.name, *column.labels, *column.aliases)
+        names = (*column.names, *column.aliases)
         if any(is_typing_error(words, " ".join(heading_words(name))) for name in names):
             yield column.name

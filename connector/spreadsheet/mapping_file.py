@@ -155,8 +155,7 @@ def _invalid_error(description: str, error: ValidationError) -> Misused:
 
 def with_options(saved: SavedMap, overrides: CellOptions) -> SavedMap:
     """Return the map with the overrides that are not None, for all columns."""
-    given = {name: getattr(overrides, name) for name in _FileOptions.model_fields}
-    given = {name: value for name, value in given.items() if value is not None}
+    given = _given_options(overrides)
     return _replace_options(saved, lambda options: replace(options, **given))
 
 
@@ -172,14 +171,19 @@ def _replace_options(saved: SavedMap, change: Callable[[CellOptions], CellOption
     return replace(saved, columns=columns, options=change(saved.options))
 
 
+def _given_options(options: CellOptions) -> dict[str, Any]:
+    """Return the options for all columns that are set, by name."""
+    values = {name: getattr(options, name) for name in _FileOptions.model_fields}
+    return {name: value for name, value in values.items() if value is not None}
+
+
 def to_document(saved: SavedMap) -> dict[str, Any]:
-    """Return the map as the document of a mapping file."""
-    options = {name: getattr(saved.options, name) for name in _FileOptions.model_fields}
+    """Return the map as the document of a mapping file, without the row of the headings."""
     return {
-        "columns": {h: _written_column(saved, *each) for h, each in saved.columns.items()},
-        "constants": dict(saved.constants),
+        **_given_options(saved.options),
         "ignored": list(saved.ignored),
-        **{name: value for name, value in options.items() if value is not None},
+        "constants": dict(saved.constants),
+        "columns": {h: _written_column(saved, *each) for h, each in saved.columns.items()},
     }
 
 
@@ -196,21 +200,15 @@ def save_map(path: Path, saved: SavedMap) -> None:
 
 
 def _toml_lines(saved: SavedMap) -> Iterator[str]:
+    document = {"resource": saved.resource, "header_row": saved.header_row, **to_document(saved)}
+    constants, written = document.pop("constants"), document.pop("columns")
     yield "# The field of each column of the file."
-    yield f"resource = {_toml(saved.resource)}"
-    if saved.header_row is not None:
-        yield f"header_row = {saved.header_row}"
-    for name in _FileOptions.model_fields:
-        if (value := getattr(saved.options, name)) is not None:
-            yield f"{name} = {_toml(value)}"
-    if saved.ignored:
-        yield f"ignored = [{', '.join(map(_toml, saved.ignored))}]"
-    if saved.constants:
+    yield from (f"{name} = {_toml(value)}" for name, value in document.items() if value)
+    if constants:
         yield "\n# Values of every row."
         yield "[constants]"
-        yield from (f"{toml_key(name)} = {_toml(text)}" for name, text in saved.constants.items())
+        yield from (f"{toml_key(name)} = {_toml(text)}" for name, text in constants.items())
     yield "\n[columns]"
-    written = {heading: _written_column(saved, *each) for heading, each in saved.columns.items()}
     for heading, given in written.items():
         if heading not in saved.unanswered:
             yield f"{toml_key(heading)} = {_toml(given if len(given) > 1 else given['field'])}"

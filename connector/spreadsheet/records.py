@@ -8,13 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
 
 from connector.catalog import CATALOG
-from connector.catalog.field_comparison import is_same_value
 from connector.spreadsheet.cells import ChosenText
 from connector.spreadsheet.mapping import ColumnMap
-from connector.spreadsheet.problems import Cell, text_of
+from connector.spreadsheet.problems import text_of
 from connector.spreadsheet.row_reader import CheckedRow
 from connector.spreadsheet.targets import UNLISTED, Lookups, PushTarget, Reference, comparison_text
 from connector.spreadsheet.words import LEGAL_FORMS, is_typing_error, normalized_words
@@ -179,7 +177,7 @@ class RecordFinder:
         mode = self._target.mode
         for row in rows:
             row.operation = None if mode == "upsert" else mode
-            if mode != "create" and self._has_key(row):
+            if mode != "create" and not row.row.is_misshapen:
                 self._find_id(row)
         ids = {row.record_id for row in rows if row.record_id is not None}
         landed = self._lookups.landed_records(self._resource, ids) if ids else {}
@@ -187,31 +185,29 @@ class RecordFinder:
             if row.record_id is not None:
                 self._take_record(row, landed.get(row.record_id))
 
-    def _has_key(self, row: CheckedRow) -> bool:
-        if row.row.is_misshapen:
-            return False
-        blank = next((key for key in self.by if row.values.get(key) is None), None)
-        if blank is not None and blank not in row.failed_keys:
-            message = f"The cell is empty, but it is needed to find the {self._singular}."
-            row.fail(blank, "match_missing", message)
-        return blank is None
-
     def _find_id(self, row: CheckedRow) -> None:
         """Set the id of the record that the row's fields identify, or create or refuse the row."""
+        blank = next((key for key in self.by if row.values.get(key) is None), None)
+        if blank is not None:
+            if blank not in row.failed_keys:
+                message = f"The cell is empty, but it is needed to find the {self._singular}."
+                row.fail(blank, "match_missing", message)
+            return
         if self.by == ("id",):
             row.record_id = row.values.pop("id")
             return
-        key = tuple(row.values[name] for name in self.by)
+        key, cells = tuple(row.values[name] for name in self.by), row.row.cells
         # The platform may have a telephone number as it is written, before it was normalized.
-        written = tuple(
-            text_of(row.row.cells[self._phones[name]]).strip()
-            if name in self._phones
-            else row.values[name]
-            for name in self.by
+        written = (
+            text_of(cells[self._phones[name]]).strip() if name in self._phones else value
+            for name, value in zip(self.by, key, strict=True)
         )
         ids: Sequence[str] = ()
-        for values in dict.fromkeys((key, written)):
-            (ids,) = (ids,) if ids else self._find_ids(values)
+        for values in dict.fromkeys((key, tuple(written))):
+            if not ids:
+                (ids,) = self._lookups.find_ids(
+                    self._resource, self.by, [values], self._target.parent
+                )
         if len(ids) == 1 or row.row.record_id in ids:
             row.record_id = ids[0] if len(ids) == 1 else row.row.record_id
         elif ids:
@@ -228,9 +224,6 @@ class RecordFinder:
         else:
             self._add_unknown(row, str(key[0]), self.by[0])
 
-    def _find_ids(self, values: tuple[Any, ...]) -> Sequence[Sequence[str]]:
-        return self._lookups.find_ids(self._resource, self.by, [values], self._target.parent)
-
     def _take_record(self, row: CheckedRow, landed: LandedRecord | None) -> None:
         row.landed, row.operation = landed, row.operation or "update"
         if landed is None:
@@ -244,54 +237,3 @@ class RecordFinder:
         message = f"The value is not the {_in_words(key)} of a known {self._singular}."
         fix = f"Correct the value, or add the {self._singular} instead."
         row.add("record_unknown", message, key, received=text, fix=fix)
-
-
-# -- Changes ---------------------------------------------------------------------------------------
-
-
-class Comparison:
-    """Compares rows with their loaded records, to find the fields that change."""
-
-    def __init__(self, target: PushTarget, columns: ColumnMap, found_by: tuple[str, ...]) -> None:
-        self._found_by, self._singular = found_by, target.resource.singular
-        self._targets = {each.key: each for each in target.columns}
-        self._columns = {each.target.key: each for each in columns.columns}
-
-    def changes(
-        self, row: CheckedRow, values: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return new and loaded values of the fields that the row changes, by column's policy.
-
-        Loaded values are those that the user last saw. Adds a problem if one is not known.
-        """
-        assert row.landed is not None
-        wanted: dict[str, Any] = {}
-        base: dict[str, Any] = {}
-        for key, value in values.items():
-            target, column = self._targets[key], self._columns.get(key)
-            policy = column.options.policy if column is not None else "overwrite"
-            # The record already has the value that found it, except for letter case.
-            if key in self._found_by:
-                continue
-            if target.field.write_only:
-                wanted[key] = value
-                continue
-            record = row.landed.record
-            # A detail may omit fields without a value.
-            if not row.landed.is_whole and key not in record:
-                message = f"The local copy does not have the whole {self._singular}, so the current"
-                row.add("record_not_read", f"{message} value is not known.", key)
-                break
-            now, cell = record.get(key), row.row.cells[column.index] if column is not None else ""
-            is_kept = policy == "fill" and now not in (None, "")
-            is_same = _is_as_written(cell, now) or is_same_value(target.field, value, now)
-            if not (is_kept or is_same):
-                seen = record if row.landed.seen is None else row.landed.seen
-                wanted[key], base[key] = value, seen.get(key)
-        return wanted, base
-
-
-def _is_as_written(cell: Cell, now: Any) -> bool:
-    """Return True if the record has the cell itself, in a form that is not normalized."""
-    text = text_of(cell).replace("\r\n", "\n").strip()
-    return isinstance(now, str) and text == now.replace("\r\n", "\n").strip() != ""

@@ -93,7 +93,6 @@ class TargetColumn:
 
     Attributes:
         key: Name of the field in the body.
-        labels: The field's name for British readers; `aliases` are other names.
         keeps_digits: True if leading zeros and a plus belong to the value, as in telephone numbers.
     """
 
@@ -101,9 +100,13 @@ class TargetColumn:
     key: str
     field: Field
     reference: Reference | None = None
-    labels: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     keeps_digits: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its name, and the label of a resource's own field."""
+        return (self.name, self.field.label) if self.name == self.key else (self.name,)
 
     @property
     def referred_resource(self) -> str | None:
@@ -187,7 +190,6 @@ def _target_column(declared: Declaration, field: Field) -> TargetColumn:
         key=field.name,
         field=field,
         reference=None if resource is None else Reference(resource),
-        labels=(field.label,),
         aliases=declared.aliases[field.name],
         keeps_digits=field.kind is Kind.STRING and field.name.split("_")[-1] in _KEEPING_WORDS,
     )
@@ -201,7 +203,7 @@ def _reference_columns(declared: Declaration, column: TargetColumn) -> Iterator[
         # A field with that name is the resource's own: a lead's `company_name` is no reference.
         if name not in declared.fields:
             reference = Reference(str(resource), by)
-            yield replace(column, name=name, reference=reference, labels=(), aliases=aliases)
+            yield replace(column, name=name, reference=reference, aliases=aliases)
 
 
 # -- Options of columns ---------------------------------------------------------------------------

@@ -33,7 +33,7 @@ _DATE_FORMATS: Mapping[type, str] = {
     time: "hh:mm:ss",
     datetime: "yyyy-mm-dd h:mm:ss",
 }
-_BOLD, _WRAPPED = Font(bold=True), Alignment(wrap_text=True, vertical="top")
+BOLD, _WRAPPED = Font(bold=True), Alignment(wrap_text=True, vertical="top")
 
 
 # -- Reports ---------------------------------------------------------------------------------------
@@ -53,7 +53,7 @@ def write_report_workbook(
             sheet.column_dimensions[get_column_letter(number)].width = width
         sheet.freeze_panes = "A2"
         texts = (*headings, *REPORT_HEADINGS)
-        sheet.append([_cell(sheet, escape_workbook_cell(each), font=_BOLD) for each in texts])
+        sheet.append([make_cell(sheet, escape_workbook_cell(each), font=BOLD) for each in texts])
         last = 1
         for row, result in rows:
             last += 1
@@ -65,13 +65,13 @@ def write_report_workbook(
             own.extend([None] * (len(headings) - len(own)))
             number, outcome, *rest = report_cells(row, result)
             told = (escape_workbook_cell(each) for each in rest)
-            cells = (_cell(sheet, each, alignment=_WRAPPED) if each else None for each in told)
-            middle = (number, _cell(sheet, outcome), *cells)
+            cells = (make_cell(sheet, each, alignment=_WRAPPED) if each else None for each in told)
+            middle = (number, make_cell(sheet, outcome), *cells)
             sheet.append([*own, *middle])
         sheet.auto_filter.ref = f"A1:{get_column_letter(len(texts))}{last}"
 
 
-def _cell(sheet: Any, value: Any, color: str | None = None, **styles: Any) -> Any:
+def make_cell(sheet: Any, value: Any, color: str | None = None, **styles: Any) -> Any:
     """Return a cell with this value, which is never a formula; None keeps a style's default."""
     cell = WriteOnlyCell(sheet, write_by_number(value) if isinstance(value, str) else value)
     if isinstance(value, str):
@@ -91,9 +91,9 @@ def _own_cell(sheet: Any, row: SheetRow, index: int, *, color: str | None, path:
     """Return one cell of the input with its type, or the mark of a formula without a value."""
     shown = not_calculated(row, index)
     if shown is not None:
-        return _cell(sheet, shown, color)
+        return make_cell(sheet, shown, color)
     if row.flaws.get(index, ("",))[0] == "spreadsheet_error":
-        return _cell(sheet, row.flaws[index][1], color, data_type="e")
+        return make_cell(sheet, row.flaws[index][1], color, data_type="e")
     value: Any = row.cells[index]
     number_format = _DATE_FORMATS.get(type(value))
     match value:
@@ -104,13 +104,13 @@ def _own_cell(sheet: Any, row: SheetRow, index: int, *, color: str | None, path:
                 message = f"{path}: cell {place} of the input has more text than a cell of a"
                 action = "Write the report as csv."
                 raise ReportRefused(f"{message} workbook can contain", action=action)
-            return _cell(sheet, text, color) if text or color else None
+            return make_cell(sheet, text, color) if text or color else None
         case Amount():
             number_format = value.number_format
             value = value.value / 100 if value.unit == "%" else value.value
         case PartlyVisibleCell():
             number_format, value = value.number_format, value.value
-    return _cell(sheet, value, color, number_format=number_format)
+    return make_cell(sheet, value, color, number_format=number_format)
 
 
 # -- Templates -------------------------------------------------------------------------------------
@@ -151,4 +151,4 @@ def _heading_cell(sheet: Any, column: TemplateColumn) -> Any:
         parts.append(f"Allowed: {', '.join(column.allowed)}.")
     color = _REQUIRED_COLOR if column.is_required else None
     comment = Comment("\n".join(filter(None, parts)), AUTHOR, 160, 320)
-    return _cell(sheet, column.heading, color, font=_BOLD, comment=comment)
+    return make_cell(sheet, column.heading, color, font=BOLD, comment=comment)

@@ -66,7 +66,7 @@ CREATE INDEX events_of_a_resource ON events (resource, kind, detail);
 CREATE TABLE publications (
     publication TEXT PRIMARY KEY, started_at TIME NOT NULL, run_id TEXT, ended_at TIME,
     true_of TIME, outcome TEXT, models INTEGER, checks INTEGER, failed_checks JSON,
-    unfilled_seeds JSON, personal TEXT, left_out JSON, time_zone TEXT, error_code TEXT,
+    personal TEXT, left_out JSON, time_zone TEXT, error_code TEXT,
     message TEXT, bytes INTEGER, seconds REAL
 ) WITHOUT ROWID;
 

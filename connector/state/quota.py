@@ -25,10 +25,7 @@ USUAL_DAYS = 14
 """Number of days whose median is a usual day."""
 
 RETRY_HOURS = 20
-"""Hours until the next request if the API reported a used-up month without a time.
-
-Less than a day, so that a nightly run is not refused twice.
-"""
+"""Hours until the next request after a report without a time. The next night may try again."""
 
 _CLOCK_STEP = timedelta(seconds=5)
 
@@ -87,12 +84,10 @@ class QuotaExhaustion:
 
 @dataclass(frozen=True, slots=True)
 class QuotaStatus:
-    """Requests and quota of an account.
+    """Requests and quota of an account; None is unknown.
 
-    Attributes:
-        usual_day: Requests of a usual day; None if unknown.
-        forecast: Expected requests of the billing cycle; None if unknown.
-        exhaustion: Report by the API of a used-up month; None if it no longer applies.
+    `usual_day` and `forecast` are requests of a usual day and of the whole billing cycle.
+    `exhaustion` is None if it no longer applies.
     """
 
     month: MonthUse
@@ -286,10 +281,7 @@ def _billing_date(month: int, billing_day: int) -> date:
 
 
 def usual_requests(by_day: Mapping[date, int], today: date) -> int | None:
-    """Return the requests of a usual day: the median of the last `USUAL_DAYS` complete days.
-
-    The very first day is left out, since it had the first load. None if no other day is complete.
-    """
+    """Return the median of the last complete days, without the first one, which had the load."""
     if not by_day:
         return None
     first = max(min(by_day) + timedelta(days=1), today - timedelta(days=USUAL_DAYS))
@@ -309,9 +301,8 @@ def forecast(month: MonthUse, by_day: Mapping[date, int], today: date) -> int | 
 def _blocked_until(now: datetime, unix: float | None, period: BillingPeriod) -> datetime:
     """Return the time until which no request is sent after the API reported a used-up month.
 
-    That is the API's time if it is within the billing cycle. Otherwise the report may be wrong, or
-    the billing day may be, or another program may have used up the minute. Then the next request is
-    sent within a day.
+    That is the API's time if it is within the billing cycle. Otherwise the report or the billing
+    day may be wrong, and the next request is sent within a day.
     """
     latest = datetime.combine(period.ends, time(), UTC)
     with suppress(OverflowError, ValueError, OSError):  # A time outside the calendar.

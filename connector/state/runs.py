@@ -84,7 +84,6 @@ class Publication:
     models: Annotated[int, "Number of models and seeds."] = 0
     checks: Annotated[int, "Number of tests and audits."] = 0
     failed_checks: Annotated[tuple[str, ...], "Failed checks; warnings if it is published."] = ()
-    unfilled_seeds: Annotated[tuple[str, ...], "Seeds to fill in. Their checks do not fail."] = ()
     personal: Annotated[str, "Personal fields: keep, drop or hash."] = "keep"
     left_out: Annotated[tuple[str, ...], "Schemas and columns that are left out of the file."] = ()
     time_zone: Annotated[str | None, "Time zone of the days in the models."] = None
@@ -264,16 +263,6 @@ class Restore:
     restored_at: datetime
     made_at: datetime
     proven: Mapping[str, datetime | None]
-
-
-def read_identity(database: Database) -> Identity | None:
-    """Return the identity of the data folder; None before the first run."""
-    return database.fact_as(Identity, "identity")
-
-
-def latest_restore(database: Database) -> Restore | None:
-    """Return the latest restore; None if there is none."""
-    return database.fact_as(Restore, "restore")
 
 
 @dataclass(frozen=True, slots=True)

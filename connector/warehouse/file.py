@@ -15,7 +15,7 @@ import shutil
 import stat
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -163,10 +163,19 @@ def transaction(connection: Connection) -> Iterator[None]:
 
 
 def run_staged(
-    connection: Connection, table: pa.Table, sql: str, values: Mapping[str, Any] | None = None
+    connection: Connection,
+    columns: Mapping[str, Iterable[Any]],
+    sql: str,
+    values: Mapping[str, Any] | None = None,
 ) -> list[Any]:
-    """Run a statement that reads an Arrow table under the name `stage`; return its rows."""
-    connection.register("stage", table)
+    """Run a statement that reads the table `stage` with these columns; return the resulting rows.
+
+    Without a row in the table, nothing is run.
+    """
+    stage = pa.table({name: [*each] for name, each in columns.items()})
+    if not stage.num_rows:
+        return []
+    connection.register("stage", stage)
     try:
         return connection.execute(sql, values).fetchall()
     finally:

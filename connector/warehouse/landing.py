@@ -18,8 +18,6 @@ from datetime import datetime, timedelta
 from operator import add
 from typing import Any
 
-import pyarrow as pa
-
 from connector.catalog.field import Kind
 from connector.catalog.resource import Resource
 from connector.state.runs import Event
@@ -31,10 +29,8 @@ from connector.warehouse.schema import (
     as_json,
     differing_names,
     history_columns,
-    ids_table,
     landing_columns,
     replace_surrogates,
-    timestamps,
 )
 from connector.warehouse.stream import (
     Bookmark,
@@ -103,13 +99,11 @@ def stored_rows(
     connection: Connection, resource: str, ids: Collection[str]
 ) -> dict[str, StoredRow]:
     """Return the landing rows with these ids."""
-    if not ids:
-        return {}
     table = f"landing.{quoted(resource)}"
     # The ids are filtered first, so that other rows' records are not read.
     rows = run_staged(
         connection,
-        ids_table(ids),
+        {"id": ids},
         "SELECT id, rowid, _record::VARCHAR, updated_at, _hydrated_at, _deleted_at "
         f"FROM {table} WHERE rowid IN "
         f"(SELECT rowid FROM {table} WHERE id IN (SELECT id FROM stage))",
@@ -165,7 +159,12 @@ class Landing:
         deleted = self._mark_deleted(commit.gone)
         self._enqueue(commit.enqueue)
         self._note_unread(commit.unread)
-        self._forget(commit.forget)
+        self._dequeue(commit.forget)
+        self._run(
+            {"id": commit.forget},
+            f"DELETE FROM {self._landing} WHERE id IN (SELECT id FROM stage) "
+            "AND _hydrated_at IS NULL",
+        )
         if commit.bookmark is not None:
             self._write_bookmark(commit.bookmark)
         if commit.ends_stream:
@@ -182,7 +181,7 @@ class Landing:
         rows = RowBatch(landing_columns(self._resource))
         for id in items.keys() - stored.keys():
             rows.add(items[id], self._own(None))
-        self._insert(self._landing, rows.table())
+        self._insert(self._landing, rows.values)
         # A deleted record that a list shows again is only restored after a detail.
         again = {id: "reappeared" for id, row in stored.items() if row.deleted_at is not None}
         self._enqueue(dict.fromkeys(items.keys() - stored.keys(), "listed") | again)
@@ -198,14 +197,12 @@ class Landing:
         rows = RowBatch(landing_columns(self._resource))
         for id, each in changed.items():
             rows.add(each.record, self._own(each.served_at) | {"_record": texts[id]})
-        table = rows.table()
-        places = pa.array([stored[id].rowid for id in changed if id in stored], pa.int64())
         self._run(
-            pa.table({"place": places}),
+            {"place": [stored[id].rowid for id in changed if id in stored]},
             f"DELETE FROM {self._landing} WHERE rowid IN (SELECT place FROM stage)",
         )
-        self._insert(self._landing, table)
-        self._add_versions(changed, stored, table)
+        self._insert(self._landing, rows.values)
+        self._add_versions(changed, stored, rows.values)
         self._replace_parts(changed)
         self._dequeue(found)
         new = sum(id not in stored or stored[id].read_at is None for id in found)
@@ -237,48 +234,43 @@ class Landing:
                 for part in declared.parse(each.record.raw.get(declared.name))[0] or ():
                     rows.add(part, self._own(each.served_at) | {"_content_type_id": id})
             self._run(
-                ids_table(changed),
+                {"id": changed},
                 f"DELETE FROM {name} WHERE _content_type_id IN (SELECT id FROM stage)",
             )
-            self._insert(name, rows.table())
+            self._insert(name, rows.values)
 
     # -- History -----------------------------------------------------------------------------------
 
     def _add_versions(
-        self, changed: Mapping[str, FoundDetail], stored: Mapping[str, StoredRow], rows: pa.Table
+        self,
+        changed: Mapping[str, FoundDetail],
+        stored: Mapping[str, StoredRow],
+        values: Mapping[str, list[Any]],
     ) -> None:
-        """End the open versions of changed records, and insert the new ones."""
-        if not changed:
-            return
-        last = self._last_versions([id for id in changed if id in stored])
+        """End the open versions of changed records, and insert new ones with these values."""
+        rows_before = self._run(
+            {"id": changed.keys() & stored.keys()},
+            "SELECT id, max(_version), max(_valid_from), CASE WHEN count(*) = count(_valid_to) "
+            f"THEN max(_valid_to) END FROM {self._history} WHERE id IN (SELECT id FROM stage) "
+            "GROUP BY id",
+        )
+        last = {
+            id: (Version(number, begun, None, None), ended)
+            for id, number, begun, ended in rows_before
+        }
         versions = {
             id: next_version(each, stored.get(id), *last.get(id, (None, None)))
             for id, each in changed.items()
         }
         self._end_versions({id: each.valid_from for id, each in versions.items() if id in last})
         own = {column.name for column in history_columns(self._resource)}
-        table = rows.select([name for name in rows.column_names if name in own])
-        each = [versions[id] for id in rows["id"].to_pylist()]
-        for name, values in (
-            ("_valid_from", timestamps(e.valid_from for e in each)),
-            ("_began_after", timestamps(e.began_after for e in each)),
-            ("_version", pa.array([e.number for e in each], pa.int64())),
-            ("_changed", pa.array([e.changed for e in each], pa.list_(pa.string()))),
-        ):
-            table = table.append_column(name, values)
-        self._insert(self._history, table)
-
-    def _last_versions(self, ids: Iterable[str]) -> dict[str, tuple[Version, datetime | None]]:
-        """Return the last version of each record, and its end if it was deleted."""
-        rows = self._run(
-            ids_table(ids),
-            "SELECT id, max(_version), max(_valid_from), CASE WHEN count(*) = count(_valid_to) "
-            f"THEN max(_valid_to) END FROM {self._history} WHERE id IN (SELECT id FROM stage) "
-            "GROUP BY id",
-        )
-        return {
-            id: (Version(number, begun, None, None), ended) for id, number, begun, ended in rows
-        }
+        new = [versions[id] for id in values["id"]]
+        columns = {name: each for name, each in values.items() if name in own}
+        columns["_valid_from"] = [each.valid_from for each in new]
+        columns["_began_after"] = [each.began_after for each in new]
+        columns["_version"] = [each.number for each in new]
+        columns["_changed"] = [each.changed for each in new]
+        self._insert(self._history, columns)
 
     def _end_versions(self, ends: Mapping[str, datetime]) -> None:
         """End the open versions of these records, at the earliest when they began."""
@@ -287,7 +279,7 @@ class Landing:
         # The rows are written again because they are spread over the table: an update needs half a
         # megabyte of memory for each row and column until the transaction ends.
         self._run(
-            ids_table(ends, at=timestamps(ends.values())),
+            {"id": ends, "at": ends.values()},
             "CREATE TEMP TABLE ended AS SELECT open.rowid AS place, stage.at "
             f"FROM {self._history} AS open JOIN stage USING (id) WHERE _valid_to IS NULL",
         )
@@ -305,11 +297,8 @@ class Landing:
 
     def _enqueue(self, reasons: Mapping[str, str]) -> None:
         """Queue ids that are not queued yet, with the `created_at` of their rows."""
-        if not reasons:
-            return
-        reason = pa.array(reasons.values(), pa.string())
         self._run(
-            ids_table(reasons, reason=reason),
+            {"id": reasons, "reason": reasons.values()},
             "INSERT INTO sync.queue BY NAME "
             f"SELECT {literal(self._resource)} AS resource, {literal(self._parent)} AS parent, "
             f"id, reason, stored.created_at FROM stage LEFT JOIN {self._landing} AS stored "
@@ -318,13 +307,12 @@ class Landing:
 
     def _note_unread(self, unread: Mapping[str, UnreadableDetail]) -> None:
         """Set the error of queued ids, and count the runs in which they could not be read."""
-        if not unread:
-            return
-        code = pa.array([each.reason for each in unread.values()], pa.string())
-        texts = [replace_surrogates(each.message) for each in unread.values()]
-        error = pa.array(texts, pa.string())
         self._run(
-            ids_table(unread, code=code, error=error),
+            {
+                "id": unread,
+                "code": [each.reason for each in unread.values()],
+                "error": [replace_surrogates(each.message) for each in unread.values()],
+            },
             "UPDATE sync.queue AS queued SET error_code = stage.code, error = stage.error, "
             "failed_runs = failed_runs + (run_id IS DISTINCT FROM $run_id)::BIGINT, "
             "failed_since = coalesce(failed_since, $at::TIMESTAMPTZ), run_id = $run_id "
@@ -333,21 +321,10 @@ class Landing:
         )
 
     def _dequeue(self, ids: Iterable[str]) -> None:
-        """Remove ids from the queue."""
         self._run(
-            ids_table(ids),
+            {"id": ids},
             f"DELETE FROM sync.queue WHERE {self._is_own} AND id IN (SELECT id FROM stage)",
         )
-
-    def _forget(self, ids: tuple[str, ...]) -> None:
-        """Remove rows that were only listed, and their places in the queue."""
-        if ids:
-            self._dequeue(ids)
-            self._run(
-                ids_table(ids),
-                f"DELETE FROM {self._landing} WHERE id IN (SELECT id FROM stage) "
-                "AND _hydrated_at IS NULL",
-            )
 
     def _write_bookmark(self, mark: Bookmark) -> None:
         """Replace the stream's bookmark. Asserts that `proven_at` does not move back."""
@@ -364,23 +341,21 @@ class Landing:
 
     # -- Statements --------------------------------------------------------------------------------
 
-    def _run(self, stage: pa.Table, sql: str, values: Mapping[str, Any] | None = None) -> list[Any]:
+    def _run(
+        self, stage: Mapping[str, Iterable[Any]], sql: str, values: Mapping[str, Any] | None = None
+    ) -> list[Any]:
         return run_staged(self._connection, stage, sql, values)
 
-    def _insert(self, name: str, table: pa.Table) -> None:
-        """Insert the rows into a table."""
-        if len(table):
-            self._run(table, f"INSERT INTO {name} BY NAME SELECT * FROM stage")
+    def _insert(self, name: str, table: Mapping[str, list[Any]]) -> None:
+        self._run(table, f"INSERT INTO {name} BY NAME SELECT * FROM stage")
 
     def _touch(self, times: Mapping[int, datetime], column: str) -> None:
         """Set a time of landing rows, by row id."""
-        if times:
-            places = pa.array(times, pa.int64())
-            self._run(
-                pa.table({"place": places, "at": timestamps(times.values())}),
-                f"UPDATE {self._landing} AS stored SET {column} = stage.at FROM stage "
-                "WHERE stored.rowid = stage.place",
-            )
+        self._run(
+            {"place": times, "at": times.values()},
+            f"UPDATE {self._landing} AS stored SET {column} = stage.at FROM stage "
+            "WHERE stored.rowid = stage.place",
+        )
 
     def _own(self, read_at: datetime | None) -> dict[str, Any]:
         """Return the values of the columns that the connector adds to a row."""

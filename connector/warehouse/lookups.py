@@ -22,7 +22,7 @@ from connector.log import compact_timestamp
 from connector.state.row import KnownId, LandedRecord
 from connector.warehouse.file import quoted, run_staged
 from connector.warehouse.queries import verified_at
-from connector.warehouse.schema import PARTS_TABLE, ids_table
+from connector.warehouse.schema import PARTS_TABLE
 from connector.warehouse.warehouse import Warehouse
 
 IDS_MAX = 20
@@ -140,12 +140,10 @@ class WarehouseLookups:
     def landed_records(self, resource: str, ids: Collection[str]) -> dict[str, LandedRecord]:
         """Return the loaded rows, also deleted ones, with the detail that the user saw."""
         name = quoted(declaration(resource).name)
-        if not ids:
-            return {}
         with self._warehouse.connection() as connection:
             rows = run_staged(
                 connection,
-                ids_table(ids),
+                {"id": ids},
                 "SELECT id, _record::VARCHAR, _hydrated_at IS NOT NULL, _deleted_at IS NOT NULL "
                 f"FROM landing.{name} WHERE rowid IN "
                 # The ids are filtered first, so that other rows' records are not read.
@@ -156,7 +154,7 @@ class WarehouseLookups:
             before = "" if self._seen_at is None else compact_timestamp(self._seen_at)
             versions = run_staged(
                 connection,
-                ids_table(ids),
+                {"id": ids},
                 f"SELECT id, arg_max(_record::VARCHAR, _version) FROM history.{name} "
                 "WHERE id IN (SELECT id FROM stage) AND _run_id < $before GROUP BY id",
                 {"before": before},

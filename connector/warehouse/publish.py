@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 
 from connector.catalog.field import parse_datetime
 from connector.errors import WarehouseError
@@ -33,7 +32,6 @@ from connector.warehouse.file import (
     transaction,
 )
 from connector.warehouse.schema import (
-    ARROW_TYPES,
     Table,
     as_json,
     columns,
@@ -124,12 +122,9 @@ def create_published_tables(connection: Connection) -> None:
 def insert_rows(connection: Connection, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
     """Insert rows of the state into a table; columns that analysts do not need are left out."""
     stored = list(rows)
-    stage = pa.table({
-        column.name: pa.array(
-            [_value(row[column.name], column.type) for row in stored], ARROW_TYPES[column.type]
-        )
-        for column in table.columns
-    })  # fmt: skip
+    stage = {
+        each.name: [_value(row[each.name], each.type) for row in stored] for each in table.columns
+    }
     run_staged(connection, stage, f"INSERT INTO {quoted(table.name)} BY NAME SELECT * FROM stage")
 
 

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import pyarrow as pa
-
 from connector.catalog import CATALOG
 from connector.catalog.resource import Declaration, Resource
 from connector.warehouse.file import Connection, literal, quoted, run_staged
 from connector.warehouse.landing import stored_rows
-from connector.warehouse.schema import differs_from_item, ids_table
+from connector.warehouse.schema import differs_from_item
 from connector.warehouse.stream import LandedRow, Stream
 
 
@@ -36,7 +34,7 @@ class StreamQueries:
         """Return the rows with these ids, by id."""
         rows = run_staged(
             self._connection,
-            ids_table(ids),
+            {"id": ids},
             "SELECT id, CASE WHEN _hydrated_at IS NOT NULL THEN updated_at END, _hydrated_at, "
             f"{self._is_queued}, _deleted_at IS NOT NULL FROM {self._name} "
             "WHERE id IN (SELECT id FROM stage)",
@@ -258,7 +256,7 @@ def twins(connection: Connection, resource: Declaration, pushed: Collection[str]
         same = (f"lower(twin.{quoted(n)}::VARCHAR) = lower(made.{quoted(n)}::VARCHAR)" for n in key)
         rows = run_staged(
             connection,
-            ids_table(pushed),
+            {"id": pushed},
             f"SELECT twin.id FROM {table} AS made JOIN {table} AS twin ON {' AND '.join(same)} "
             "WHERE made.id IN (SELECT id FROM stage) AND twin.id NOT IN (SELECT id FROM stage) "
             "AND twin._deleted_at IS NULL "
@@ -275,7 +273,7 @@ def returned_people(connection: Connection, purges: Mapping[str, datetime]) -> l
     each id's last purge.
     """
     found = list[str]()
-    stage = pa.table({"id": list(purges), "purged_at": list(purges.values())})
+    stage = {"id": purges, "purged_at": purges.values()}
     for resource in CATALOG.values():
         if any(each.is_record for each in resource.subjects):
             personal = (f"{quoted(e.name)}::VARCHAR" for e in resource.detail_fields if e.personal)

@@ -18,8 +18,6 @@ from functools import cache
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-import pyarrow as pa
-
 from connector.catalog import CATALOG
 from connector.catalog.content import ContentTypeField
 from connector.catalog.field import Field, Kind
@@ -49,19 +47,6 @@ TYPES = {
     Kind.OBJECT: "JSON",
 }
 """Column type of each kind; an array of parts has a separate table."""
-
-ARROW_TYPES = {
-    "VARCHAR": pa.string(),
-    "JSON": pa.string(),
-    "DOUBLE": pa.float64(),
-    "BIGINT": pa.int64(),
-    "BOOLEAN": pa.bool_(),
-    "DATE": pa.date32(),
-    "TIMESTAMPTZ": pa.timestamp("us", tz="UTC"),
-    "VARCHAR[]": pa.list_(pa.string()),
-    "BIGINT[]": pa.list_(pa.int64()),
-}
-
 
 # -- Tables ----------------------------------------------------------------------------------------
 
@@ -278,10 +263,9 @@ def _add_columns(connection: Connection, table: Table, existing: set[str]) -> No
             f"SELECT rowid, {value} FROM {name} WHERE {value} IS NOT NULL"
         ).fetchall()
         values = [column_value(each.field, json.loads(text))[0] for _, text in rows]
-        places = pa.array([place for place, _ in rows], pa.int64())
         run_staged(
             connection,
-            pa.table({"place": places, "value": pa.array(values, ARROW_TYPES[each.type])}),
+            {"place": [place for place, _ in rows], "value": values},
             f"UPDATE {name} AS held SET {quoted(each.name)} = stage.value FROM stage "
             "WHERE held.rowid = stage.place",
         )
@@ -296,7 +280,7 @@ _SHOWN_MAX = 60
 
 
 class RowBatch:
-    """Rows to insert: by column name, a list with the value of each row.
+    """Rows to insert: in `values`, by column name, a list with the value of each row.
 
     `anomalies` has an event for each undeclared field or value of a response, without personal
     data, with the id of the first record that has it.
@@ -334,11 +318,6 @@ class RowBatch:
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))
 
-    def table(self) -> pa.Table:
-        """Return the batch as an Arrow table."""
-        types = {column.name: ARROW_TYPES[column.type] for column in self._columns}
-        return pa.table({n: pa.array(v, types[n]) for n, v in self.values.items()})
-
 
 def column_value(field: Field, value: Any) -> tuple[Any, str | None]:
     """Return the column's value for a received value, and a description of the problem or None."""
@@ -356,16 +335,6 @@ def as_json(value: Any) -> str:
 def replace_surrogates(text: str) -> str:
     """Return the text with a mark for each half surrogate pair, which columns cannot store."""
     return _HALF_PAIR.sub("\ufffd", text)
-
-
-def timestamps(values: Iterable[datetime | None]) -> pa.Array:
-    """Return an Arrow array of UTC timestamps in microseconds."""
-    return pa.array(list(values), pa.timestamp("us", tz="UTC"))
-
-
-def ids_table(ids: Iterable[str], **more: pa.Array) -> pa.Table:
-    """Return an Arrow table with the ids as the column `id`, and further columns."""
-    return pa.table({"id": pa.array(list(ids), pa.string()), **more})
 
 
 # -- Differences -----------------------------------------------------------------------------------

@@ -36,37 +36,20 @@ class Bookmark:
     before. Without `closed_by` the scan is not trusted, and the next one reaches down to it.
     """
 
-    proven_at: Annotated[
-        datetime | None,
-        "Server time until which everything is loaded or queued (R); null if never.",
-    ] = None
-    lateness_seconds: Annotated[
-        float, "Lateness (L): a change becomes visible at most this number of seconds late."
-    ] = LATENESS_SECONDS
-    opened_at: Annotated[
-        datetime | None, "Server time at which an unfinished pull of the stream started (T0)."
-    ] = None
-    load_page: Annotated[
-        int | None, "Pages that a first load has loaded; null if there is no first load."
-    ] = None
+    proven_at: Annotated[datetime | None, "Time until which all is loaded or queued (R)."] = None
+    lateness_seconds: Annotated[float, "Longest time until a change is visible (L)."] = (
+        LATENESS_SECONDS
+    )
+    opened_at: Annotated[datetime | None, "Start of an unfinished pull of the stream (T0)."] = None
+    load_page: Annotated[int | None, "Pages that an unfinished first load has loaded."] = None
     is_listed: Annotated[bool, "True if a first load has read all pages once."] = False
-    closed_by: Annotated[
-        str | None, "Unchanged record at which the last verified reading of the list ended."
-    ] = None
-    closed_floor: Annotated[
-        datetime | None, "`updated_at` down to which the last verified reading of the list went."
-    ] = None
-    clock_ahead_seconds: Annotated[
-        float | None, "Greatest difference of the server's clock to this machine's clock."
-    ] = None
+    closed_by: Annotated[str | None, "Unchanged record that ended the last verified scan."] = None
+    closed_floor: Annotated[datetime | None, "`updated_at` down to which that scan went."] = None
+    clock_ahead_seconds: Annotated[float | None, "Most that the server's clock was ahead."] = None
     alarms: Annotated[int, "Number of pulls in a row that found the list unsorted."] = 0
-    unsorted_at: Annotated[
-        datetime | None, "Server time at which the API last did not sort the list; null if it does."
-    ] = None
+    unsorted_at: Annotated[datetime | None, "Server time of the last unsorted list."] = None
     deletions: Annotated[int, "Deletions since the stream was last verified."] = 0
-    is_total_exact: Annotated[
-        bool, "True if the list's total agreed with its rows when its end was last read."
-    ] = False
+    is_total_exact: Annotated[bool, "True if the total agreed with the last complete list."] = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from connector.pulls.account import check_files, claim_folder
 from connector.settings import Settings, load_settings
 from connector.state.database import STATE_FILE, Database
 from connector.state.lock import LOCK_FILE
-from connector.state.runs import latest_restore
+from connector.state.runs import Restore
 from connector.warehouse.warehouse import Warehouse
 from tests.seeds import SEED
 from tests.support.command import variables
@@ -110,6 +110,6 @@ def test_a_killed_restore_is_refused_or_complete_and_can_be_repeated(
                 restore(killed, made)
             assert whole == read_files(killed.folder), f"killed at step {step} of {steps}"
             with Database(killed.folder) as database:
-                assert latest_restore(database) is not None
+                assert database.fact_as(Restore, "restore") is not None
             shutil.rmtree(killed.folder)
     assert {"complete", "refused", "empty"} == seen

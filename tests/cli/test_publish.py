@@ -9,56 +9,56 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from connector.warehouse.user_query import query
-from tests.models.agency import LONG, PublishingAccount
+from tests.models.account import LONG, Account
 from tests.support.command import KEY, call, variables
 
 
 @pytest.fixture
-def agency(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PublishingAccount:
-    """Agency with one job, in a project with its own models."""
-    made = PublishingAccount(tmp_path)
+def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Account:
+    """Account with three jobs and a small project of models."""
+    made = Account(tmp_path)
     made.use_project(monkeypatch)
-    made.insert_rows("jobs", {"id": "j1", "title": "Nurse"})
     return made
 
 
-def test_publish_builds_models_and_exports_them(agency: PublishingAccount, tmp_path: Path) -> None:
+def test_publish_builds_models_and_exports_them(account: Account, tmp_path: Path) -> None:
     folder = tmp_path / "lake"
-    called = call(["publish"], agency.environ)
+    called = call(["publish"], account.environ)
     with_json = call(
         ["publish", "--json", "--parquet", str(folder), "--schema", "marts", "--without", "push"],
-        agency.environ,
+        account.environ,
     )
 
     assert (0, 0) == (called.status, with_json.status), called.err + with_json.err
-    assert "(3 models, 4 checks, " in called.err
+    assert "(4 models, 11 checks, " in called.err
     shown = with_json.object
-    assert ("published", 3, []) == (shown["outcome"], shown["models"], shown["failed_checks"])
-    assert ["marts.dim_people", "marts.fct_jobs"] == shown["parquet"]["tables"]
+    assert ("published", 4, []) == (shown["outcome"], shown["models"], shown["failed_checks"])
+    assert ["marts.fct_jobs", "marts.sum_jobs"] == shown["parquet"]["tables"]
     assert (folder / "marts" / "fct_jobs.parquet").is_file()
     gone = "SELECT count(*) FROM duckdb_tables() WHERE schema_name = 'push'"
-    assert ((0,),) == query(agency.published_file, gone).rows
+    assert ((0,),) == query(account.file, gone).rows
 
 
-def test_publish_with_hashed_columns_but_no_hash_key_is_refused(agency: PublishingAccount) -> None:
-    called = call(["publish", "--personal", "hash"], agency.environ)
+def test_publish_with_hashed_columns_but_no_hash_key_is_refused(account: Account) -> None:
+    called = call(["publish", "--personal", "hash"], account.environ)
 
     assert 2 == called.status
     assert "CONNECTOR_PUBLISH_HASH_KEY_FILE" in called.err
-    assert not agency.published_file.exists()
+    assert not account.file.exists()
 
 
-def test_a_refused_publication_is_reported_by_publish_and_by_status(
-    agency: PublishingAccount,
-) -> None:
-    agency.insert_rows(
+def test_a_refused_publication_is_reported_by_publish_and_by_status(account: Account) -> None:
+    account.insert(
         "sync.bookmarks", {"resource": "jobs", "parent": "", "proven_at": "2026-03-04T05:06:07Z"}
     )
-    call(["publish"], agency.environ)
-    agency.insert_rows("jobs", {"id": "j2", "title": LONG})
+    call(["publish"], account.environ)
+    account.insert("jobs", {"id": "j4", "title": LONG, "status": "open"})
 
-    refused = call(["publish", "--json"], agency.environ | {"CONNECTOR_LOG": "json"})
-    called, with_json = call(["status"], agency.environ), call(["status", "--json"], agency.environ)
+    refused = call(["publish", "--json"], account.environ | {"CONNECTOR_LOG": "json"})
+    called, with_json = (
+        call(["status"], account.environ),
+        call(["status", "--json"], account.environ),
+    )
 
     assert (1, "publishing_refused") == (refused.status, refused.object["error"]["code"])
     logged = [json.loads(line) for line in refused.err.splitlines()]
@@ -74,7 +74,9 @@ def test_a_refused_publication_is_reported_by_publish_and_by_status(
 def test_a_pull_whose_publication_is_refused_fails_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    PublishingAccount(tmp_path).use_project(monkeypatch)
+    account = Account(tmp_path, ())
+    account.write("marts/schema.yml", "models: []")
+    account.use_project(monkeypatch)
     with Sandbox(counts={"jobs": 2}, keys={KEY: ("*",)}) as sandbox:
         for id in sandbox.store.records("jobs"):
             sandbox.store.update("jobs", id, {"title": "Nurse"})
@@ -84,7 +86,7 @@ def test_a_pull_whose_publication_is_refused_fails_with_the_reason(
         second = call(["pull", "jobs", "--json"], environ)
         status = call(["status", "--json"], environ).object
 
-    assert ("done", 3) == (first.object["outcome"], first.object["published"]["models"])
+    assert ("done", 4) == (first.object["outcome"], first.object["published"]["models"])
     assert (1, "failed") == (second.status, second.object["outcome"])
     assert "publishing_refused" == second.object["unpublished"]["code"]
     run = status["runs"][0]
@@ -99,11 +101,11 @@ def test_a_pull_whose_publication_is_refused_fails_with_the_reason(
     ("publish", "--parquet"), ("backup",), ("report", "--out"),
 ], ids=" ".join)  # fmt: skip
 def test_an_unusable_path_of_the_user_is_not_blamed_on_the_data_folder(
-    agency: PublishingAccount, tmp_path: Path, words: tuple[str, ...]
+    account: Account, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
-    call(["publish"], agency.environ)
+    call(["publish"], account.environ)
     (tmp_path / "file").write_text("")
-    called = call([*words, str(tmp_path / "file" / "x")], agency.environ)
+    called = call([*words, str(tmp_path / "file" / "x")], account.environ)
 
     assert 1 == called.status
     assert f"{tmp_path / 'file'}" in called.err

@@ -185,7 +185,8 @@ def test_a_row_that_equals_the_record_is_unchanged(account: Account) -> None:
 
 ODD = [
     ("notes", "First line\nSecond line"), ("notes", "  indented"), ("phone", "020 7946 0123"),
-    ("city", "Two  spaces"), ("skills", "a;b ; c"), ("current_company", "O'Neil & \"Sons\""),
+    ("industry", "Line\nBreak"), ("city", "Two  spaces"), ("skills", "a;b ; c"),
+    ("current_company", "O'Neil & \"Sons\""),
 ]  # fmt: skip
 
 

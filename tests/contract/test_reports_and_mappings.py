@@ -8,7 +8,7 @@ from pathlib import Path
 import openpyxl
 import pytest
 
-from tests.contract.kit import Account, candidate
+from tests.contract.kit import Account, candidate, plain
 
 CREATE = ("--mode", "create")
 
@@ -31,6 +31,21 @@ def test_a_corrected_report_sends_the_corrected_row_only(account: Account) -> No
     assert "created" in again.outcomes
     for number in (1, 2, 3):
         assert 1 == account.server.emails().count(f"ann{number}@people.example")
+
+
+def test_a_row_that_the_platform_refused_has_its_message_and_is_sent_again_alone(
+    account: Account,
+) -> None:
+    body = b'{"message": "Invalid.", "errors": {"city": ["is not a city of this country"]}}'
+    account.server.rule("POST *", plain(422, body), times=1)
+    file = account.csv("a.csv", [candidate(1, city="Atlantis"), candidate(2, city="Atlantis")])
+    done = account.push("candidates", file, *CREATE, status=3)
+    (refused,) = (row for row in done.rows if row["_outcome"] == "rejected")
+    assert "city: is not a city of this country" in refused["_problem"]
+    account.server.forget()
+    again = account.push("candidates", correct(done.report, "Atlantis", "Atlantis"), *CREATE)
+    assert [refused["email"]] == [each.fields["email"] for each in account.server.sent()]
+    assert ["created", "unchanged"] == sorted(again.outcomes)
 
 
 def test_a_report_has_the_columns_of_the_file(account: Account) -> None:

@@ -14,7 +14,7 @@ from connector.models.project import load_project
 from connector.models.runner import CheckResult
 from connector.warehouse.file import open_file, quoted
 from connector.warehouse.warehouse import Warehouse
-from tests.models.small import build_file
+from tests.models.account import build_file
 
 SELECTED = ("+content_views", "content_values", "+dim_days")
 

@@ -54,7 +54,7 @@ def read_sheet(path: Path, name: str) -> Worksheet:
 
 def test_cells_keep_the_types_of_their_values(published_file: Path, tmp_path: Path) -> None:
     path = tmp_path / "kinds.xlsx"
-    (written,) = write_workbook(published_file, path, ["marts.kinds"])
+    assert {"kinds": 1} == write_workbook(published_file, path, ["marts.kinds"])
 
     read = read_sheet(path, "kinds")
     cells = {str(head.value): cell for head, cell in zip(read[1], read[2], strict=True)}
@@ -82,7 +82,7 @@ def test_cells_keep_the_types_of_their_values(published_file: Path, tmp_path: Pa
     assert ("yyyy-mm-dd", "yyyy-mm-dd h:mm:ss") == tuple(
         cells[name].number_format for name in ("day", "at")
     )
-    assert ("A2", f"A1:P{written.rows + 1}") == (read.freeze_panes, read.auto_filter.ref)
+    assert ("A2", "A1:P2") == (read.freeze_panes, read.auto_filter.ref)
     assert read["A1"].font.bold
     assert 0o600 == path.stat().st_mode & 0o777
     # Excel turns characters that are written by number back.
@@ -113,7 +113,7 @@ def test_sheet_names_are_unique_and_valid_in_excel(published_file: Path, tmp_pat
         "marts.own_table_with_a_name_that_is_far_too_long",
         "marts.kinds",
     ]
-    names = [each.name for each in write_workbook(published_file, path, tables)]
+    names = [*write_workbook(published_file, path, tables)]
 
     assert (
         ["kinds", "kinds (2)", "history (3)", "own_table_with_a_name_that_is_f"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.models.agency import PublishingAccount
+from tests.models.account import Account
 from tests.models.killable_publisher import PublisherForkServer
 from tests.seeds import SEED
 from tests.support.kill_points import IS_ALL, SHARES
@@ -47,36 +47,38 @@ def test_a_killed_publication_leaves_the_old_or_the_new_file(
     publication succeeds and leaves no other file.
     """
     given = {"CONNECTOR_PUBLISH_PERSONAL": personal, "CONNECTOR_PUBLISH_HASH_KEY": KEY}
-    agency = PublishingAccount(tmp_path, **given)
-    agency.use_project(monkeypatch)
-    agency.insert_rows("candidates", {"id": "c1", "first_name": NAME, "status": "active"})
-    agency.insert_rows("jobs", {"id": "j0", "title": "Nurse"})
-    project = agency.project_folder
+    account = Account(tmp_path, (), **given)
+    account.use_project(monkeypatch)
+    account.insert("candidates", {"id": "c1", "first_name": NAME, "status": "active"})
+    account.insert("jobs", {"id": "j0", "title": "Nurse"})
+    people = "select id as candidate_id, first_name from {{ source('landing', 'candidates') }}"
+    account.write("marts/dim_people.sql", people)
+    project = account.project
     with PublisherForkServer() as fork_server:
-        status, steps = fork_server.publish(agency.environ, project=project)
+        status, steps = fork_server.publish(account.environ, project=project)
         assert 0 == status
         for jobs, point in enumerate(choose_kill_points(steps, share), 2):
             message = f"killed at step {point} of {steps}"
-            agency.insert_rows("jobs", {"id": f"j{jobs}", "title": "Cook"})
-            assert -signal.SIGKILL == fork_server.publish(agency.environ, point, project)[0], (
+            account.insert("jobs", {"id": f"j{jobs}", "title": "Cook"})
+            assert -signal.SIGKILL == fork_server.publish(account.environ, point, project)[0], (
                 message
             )
-            assert_consistent_file(agency, personal, (jobs - 1, jobs), message)
-            agency.publish()
-            assert_consistent_file(agency, personal, (jobs,), message)
-            assert [] == agency.list_leftover_files(), message
+            assert_consistent_file(account, personal, (jobs - 1, jobs), message)
+            account.publish()
+            assert_consistent_file(account, personal, (jobs,), message)
+            assert [] == account.leftovers(), message
 
-    last, *before = [each.outcome for each in last_publications(agency.warehouse.folder, 1000)]
+    last, *before = [each.outcome for each in last_publications(account.warehouse.folder, 1000)]
     assert "published" == last
     assert {"published", "interrupted"} >= {*before}
 
 
 def assert_consistent_file(
-    agency: PublishingAccount, personal: str, jobs: tuple[int, ...], message: str
+    account: Account, personal: str, jobs: tuple[int, ...], message: str
 ) -> None:
     """Assert that landing and mart have one of these numbers of jobs, and no unmasked name."""
-    (state,) = agency.query(_STATE)
-    assert state["landed"] in jobs, message
-    assert (state["landed"], 1) == (state["made"], state["people"]), message
+    ((landed, made, people),) = account.query(_STATE)
+    assert landed in jobs, message
+    assert (landed, 1) == (made, people), message
     if personal == "hash":
-        assert NAME.encode() not in agency.published_file.read_bytes(), message
+        assert NAME.encode() not in account.file.read_bytes(), message

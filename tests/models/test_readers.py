@@ -14,7 +14,7 @@ from connector.sandbox.server import Sandbox
 from connector.settings import load_settings
 from connector.warehouse.file import open_file, transaction
 from connector.warehouse.warehouse import Warehouse
-from tests.models.agency import PublishingAccount
+from tests.models.account import Account
 from tests.models.killable_publisher import PublishedFileReader, PublisherForkServer
 from tests.support.kill_points import IS_ALL
 from tests.support.recorded import last_publications
@@ -22,37 +22,37 @@ from tests.support.recorded import last_publications
 PUBLICATIONS = 50 if IS_ALL else 4
 
 
-def insert_into_two_tables(agency: PublishingAccount, number: int) -> None:
+def insert_into_two_tables(account: Account, number: int) -> None:
     """Insert the number into two tables in one transaction, so readers must see both or none."""
-    with open_file(agency.warehouse.work) as connection, transaction(connection):
+    with open_file(account.warehouse.work) as connection, transaction(connection):
         connection.execute("INSERT INTO landing.jobs (id) VALUES (?)", [f"{number:04}"])
         connection.execute("INSERT INTO landing.companies (id) VALUES (?)", [f"{number:04}"])
 
 
 @pytest.mark.slow
 def test_readers_see_no_error_and_no_mixed_state_during_publications(tmp_path: Path) -> None:
-    agency = PublishingAccount(tmp_path, CONNECTOR_MODELS="off")
-    insert_into_two_tables(agency, 0)
-    agency.publish()
+    account = Account(tmp_path, (), CONNECTOR_MODELS="off")
+    insert_into_two_tables(account, 0)
+    account.publish()
     number = 0
     with (
         PublisherForkServer() as fork_server,
-        PublishedFileReader(agency.published_file, stays=False) as coming,
-        PublishedFileReader(agency.published_file, stays=True) as staying,
+        PublishedFileReader(account.file, stays=False) as coming,
+        PublishedFileReader(account.file, stays=True) as staying,
     ):
         for _ in range(PUBLICATIONS):
             number += 1
-            insert_into_two_tables(agency, number)
+            insert_into_two_tables(account, number)
             coming.start_reads()
             staying.start_reads()
-            assert 0 == fork_server.publish(agency.environ)[0]
+            assert 0 == fork_server.publish(account.environ)[0]
     states = [f"{each:04}" for each in range(number + 1)]
     assert [["0000", "0000"]] == staying.seen
     assert all(one == other and one in states for one, other in coming.seen)
     assert sorted(coming.seen) == coming.seen
     assert len(coming.seen) > 2
-    assert [] == agency.list_leftover_files()
-    assert [{"id": f"{number:04}"}] == agency.query("SELECT max(id) AS id FROM landing.jobs")
+    assert [] == account.leftovers()
+    assert [(f"{number:04}",)] == account.query("SELECT max(id) AS id FROM landing.jobs")
 
 
 VERSIONS = ("1.2.2", "1.3.2", "1.4.1", "1.4.4")
@@ -128,24 +128,24 @@ sys.stdin.read()
 
 @pytest.mark.parametrize("reader_mode", ["read only", "default", "with its own table"])
 def test_publications_succeed_while_a_reader_has_the_file(
-    agency: PublishingAccount, reader_mode: str
+    account: Account, reader_mode: str
 ) -> None:
-    insert_into_two_tables(agency, 0)
-    agency.publish()
+    insert_into_two_tables(account, 0)
+    account.publish()
     for number in (1, 2):
-        command = (sys.executable, "-c", HOLD, str(agency.published_file), reader_mode)
+        command = (sys.executable, "-c", HOLD, str(account.file), reader_mode)
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as reader:
             assert reader.stdout is not None
             assert reader.stdin is not None
             assert "open\n" == reader.stdout.readline()
-            insert_into_two_tables(agency, number)
-            agency.publish()
+            insert_into_two_tables(account, number)
+            account.publish()
             reader.stdin.close()
 
-    assert "0002" in {row["id"] for row in agency.query("SELECT id FROM landing.jobs")}
+    assert "0002" in {id for (id,) in account.query("SELECT id FROM landing.jobs")}
     assert ["published"] * 3 == [
-        each.outcome for each in last_publications(agency.warehouse.folder, 3)
+        each.outcome for each in last_publications(account.warehouse.folder, 3)
     ]
-    assert agency.query("SELECT count(*) AS n FROM marts.fct_jobs") != [{"n": 0}]
+    assert account.query("SELECT count(*) AS n FROM marts.fct_jobs") != [(0,)]

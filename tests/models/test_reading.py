@@ -19,24 +19,24 @@ from pyarrow.fs import FileSelector, FileSystem, FileType
 import connector
 from connector.errors import Misused, UnknownName, WarehouseError
 from connector.models.exports import MANIFEST, export
-from tests.models.agency import PublishingAccount
+from tests.models.account import Account
 from tests.support.errors import has_code
 
-PARQUET = ("marts/dim_people.parquet", "marts/fct_jobs.parquet", "staging/stg_jobs.parquet")
+PARQUET = ("marts/fct_jobs.parquet", "marts/sum_jobs.parquet", "staging/stg_jobs.parquet")
 
 
 # DuckDB 1.5 calls pandas 3 with an argument that pandas is about to remove.
 @pytest.mark.filterwarnings("ignore:The inplace keyword")
 def test_read_returns_a_relation_with_the_types_of_the_file(
-    agency: PublishingAccount, monkeypatch: pytest.MonkeyPatch
+    account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agency.insert_rows(
+    account.insert(
         "candidates",
         {"id": "c1", "created_at": "2026-03-04T05:06:07+01:00", "rating": 3},
         {"id": "c2"},
     )
-    agency.publish()
-    for name, value in agency.environ.items():
+    account.publish()
+    for name, value in account.environ.items():
         monkeypatch.setenv(name, value)
 
     frame = connector.read("landing.candidates").df().set_index("id")
@@ -52,17 +52,17 @@ def test_read_returns_a_relation_with_the_types_of_the_file(
         counted.to_arrow_table().to_pylist()
     )
     held = [os.readlink(each) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
-    assert str(agency.published_file) not in held
+    assert str(account.file) not in held
 
 
 def test_read_of_an_unknown_table_suggests_the_nearest_name(
-    agency: PublishingAccount, monkeypatch: pytest.MonkeyPatch
+    account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in agency.environ.items():
+    for name, value in account.environ.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(WarehouseError, check=has_code("nothing_published")):
         connector.read("marts.fct_jobs")
-    agency.publish()
+    account.publish()
 
     with pytest.raises(UnknownName, match=r"Did you mean 'marts.fct_jobs'\?"):
         connector.read("marts.fct_job")
@@ -73,26 +73,26 @@ def test_read_of_an_unknown_table_suggests_the_nearest_name(
 
 
 def test_export_writes_schemas_as_parquet_and_replaces_an_earlier_export(
-    agency: PublishingAccount, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    agency.publish()
+    account.publish()
     folder = tmp_path / "lake"
 
-    first = export(agency.published_file, str(folder), ["marts", "staging"])
+    first = export(account.file, str(folder), ["marts", "staging"])
     inode = folder.stat().st_ino
-    second = export(agency.published_file, str(folder), ["marts"])
+    second = export(account.file, str(folder), ["marts"])
 
-    assert ("marts.dim_people", "marts.fct_jobs", "staging.stg_jobs") == first
-    assert ("marts.dim_people", "marts.fct_jobs") == second
+    assert ("marts.fct_jobs", "marts.sum_jobs", "staging.stg_jobs") == first
+    assert ("marts.fct_jobs", "marts.sum_jobs") == second
     files = {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
-    assert {MANIFEST, "marts/dim_people.parquet", "marts/fct_jobs.parquet"} == files
+    assert {MANIFEST, "marts/fct_jobs.parquet", "marts/sum_jobs.parquet"} == files
     assert inode != folder.stat().st_ino
-    assert [5, 4] == list(pd.read_parquet(folder / "marts" / "fct_jobs.parquet")["letters"])
+    assert [2, 1] == sorted(pd.read_parquet(folder / "marts" / "sum_jobs.parquet")["jobs"])[::-1]
     manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     assert "marts/fct_jobs.parquet" == manifest["tables"]["marts.fct_jobs"]
     modes = {p: p.stat().st_mode & 0o777 for p in (folder, *folder.rglob("*"))}
     assert modes == {p: 0o700 if p.is_dir() else 0o600 for p in modes}
-    assert ["data", "lake", "project"] == sorted(p.name for p in tmp_path.iterdir())
+    assert ["data", "lake", "my_models", "project"] == sorted(p.name for p in tmp_path.iterdir())
 
 
 @pytest.fixture
@@ -110,12 +110,12 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_export_writes_to_a_bucket_with_a_partition_for_each_account(
-    agency: PublishingAccount, bucket: str
+    account: Account, bucket: str
 ) -> None:
-    agency.publish()
-    for account in ("acme", "beta"):
-        export(agency.published_file, f"{bucket}/account={account}", ["marts", "staging"])
-    export(agency.published_file, f"{bucket}/account=acme", ["marts"])
+    account.publish()
+    for name in ("acme", "beta"):
+        export(account.file, f"{bucket}/account={name}", ["marts", "staging"])
+    export(account.file, f"{bucket}/account=acme", ["marts"])
 
     store, root = FileSystem.from_uri(bucket)
     found = store.get_file_info(FileSelector(root, recursive=True))
@@ -126,30 +126,28 @@ def test_export_writes_to_a_bucket_with_a_partition_for_each_account(
     } == names
     jobs = [each for each in names if each.endswith("fct_jobs.parquet")]
     rows = dataset(jobs, filesystem=store, partitioning="hive").to_table()
-    assert ["acme", "acme", "beta", "beta"] == sorted(rows["account"].to_pylist())
+    assert ["acme"] * 3 + ["beta"] * 3 == sorted(rows["account"].to_pylist())
 
 
-def test_export_to_an_unknown_bucket_names_the_address(
-    agency: PublishingAccount, bucket: str
-) -> None:
-    agency.publish()
+def test_export_to_an_unknown_bucket_names_the_address(account: Account, bucket: str) -> None:
+    account.publish()
 
     with pytest.raises(WarehouseError, match="the export to s3://other/x failed"):
-        export(agency.published_file, "s3://other/x")
+        export(account.file, "s3://other/x")
 
 
 def test_export_rejects_an_existing_folder_that_it_did_not_create(
-    agency: PublishingAccount, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    agency.publish()
+    account.publish()
     folder = tmp_path / "precious"
     folder.mkdir()
     (folder / "thesis.txt").write_text("years of work")
 
     with pytest.raises(Misused, match="already exists and was not created by an export"):
-        export(agency.published_file, str(folder))
+        export(account.file, str(folder))
     with pytest.raises(UnknownName, match="'mart' is not a schema"):
-        export(agency.published_file, str(tmp_path / "lake"), ["mart"])
+        export(account.file, str(tmp_path / "lake"), ["mart"])
 
     assert ["thesis.txt"] == [p.name for p in folder.iterdir()]
     assert not (tmp_path / "lake").exists()

@@ -28,8 +28,8 @@ from connector.state.database import Database
 from connector.warehouse.file import open_file
 from connector.warehouse.publish import make_draft
 from connector.warehouse.warehouse import Warehouse
+from tests.models.account import build_file
 from tests.models.demonstration import FEW
-from tests.models.small import build_file
 from tests.repository import ROOT
 from tests.support.command import variables
 from tests.support.kill_points import IS_ALL
@@ -97,7 +97,7 @@ def both_builds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunnerAndD
     assert write_seed_copies(folder / "seeds", unmapped, project)
     shutil.copy(work, mine)
     shutil.copy(work, other)
-    assert () == build_file(mine, load_project(seeds=folder / "seeds")).blocking
+    assert () == build_file(mine, load_project(seeds=folder / "seeds")).failed("error")
     _run_dbt(folder, other)
     with duckdb.connect(":memory:") as connection:
         # Views that dbt made hold the file's name, so each is attached under its own.

@@ -9,7 +9,7 @@ import pytest
 from connector.errors import ModelError
 from connector.models.project import load_project
 from connector.models.seeds import write_seed_copies
-from tests.models.small import SmallProject, build_file
+from tests.models.account import Account, build_file
 from tests.support.errors import has_code
 
 ROWS = "SELECT id, name, since::VARCHAR FROM seeds.people ORDER BY id"
@@ -24,12 +24,12 @@ def seeds_folder(tmp_path: Path) -> Path:
 
 
 def build_with_seed(
-    small: SmallProject, seeds_folder: Path, content: bytes
+    account: Account, seeds_folder: Path, content: bytes
 ) -> list[tuple[object, ...]]:
     """Build the seed `people` from a user's file with this content, and return its rows."""
     (seeds_folder / "people.csv").write_bytes(content)
-    build_file(small.file, small.load_project(seeds=seeds_folder), ["people"])
-    return small.query(ROWS)
+    build_file(account.warehouse.work, account.load_project(seeds_folder), ["people"])
+    return account.query(ROWS)
 
 
 GOALS = "consultant_id,team,month,measure,target\n,Köln,2026-03-01,placements,2\n"
@@ -78,10 +78,10 @@ READ = {
 
 @pytest.mark.parametrize("case", READ)
 def test_a_users_seed_file_is_read_with_its_delimiter_and_encoding(
-    small: SmallProject, seeds_folder: Path, case: str
+    account: Account, seeds_folder: Path, case: str
 ) -> None:
     content, rows = READ[case]
-    assert rows == build_with_seed(small, seeds_folder, content)
+    assert rows == build_with_seed(account, seeds_folder, content)
 
 
 FAULTS = {
@@ -95,20 +95,20 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_an_invalid_seed_row_is_reported_with_its_line_but_no_value(
-    small: SmallProject, seeds_folder: Path, fault: str
+    account: Account, seeds_folder: Path, fault: str
 ) -> None:
     content, line, problem = FAULTS[fault]
     with pytest.raises(ModelError, match=problem, check=has_code("seed_invalid")) as caught:
-        build_with_seed(small, seeds_folder, content)
+        build_with_seed(account, seeds_folder, content)
 
     assert (seeds_folder / "people.csv", line) == (caught.value.path, caught.value.line)
     assert not [each for each in ("Ada", "Grace", "1.2.24") if each in str(caught.value)]
 
 
 def test_a_seed_copy_has_the_shipped_rows_and_rows_to_fill_in(
-    small: SmallProject, seeds_folder: Path
+    account: Account, seeds_folder: Path
 ) -> None:
-    project = small.load_project(seeds=seeds_folder)
+    project = account.load_project(seeds_folder)
     path = seeds_folder / "people.csv"
 
     assert {} == write_seed_copies(seeds_folder, {}, project)
@@ -119,12 +119,12 @@ def test_a_seed_copy_has_the_shipped_rows_and_rows_to_fill_in(
 
     assert 'id,name,since\np1,Ada,2024-02-01\np2,Grace,\np3,,\n"a,b",,\n' == path.read_text()
     assert [("a,b",), ("p1",), ("p2",), ("p3",)] == [
-        (row[0],) for row in build_with_seed(small, seeds_folder, path.read_bytes())
+        (row[0],) for row in build_with_seed(account, seeds_folder, path.read_bytes())
     ]
 
 
 def test_missing_values_are_appended_to_a_users_seed_file(
-    small: SmallProject, seeds_folder: Path
+    account: Account, seeds_folder: Path
 ) -> None:
     held = "\ufeffid;name;since\r\nx;Ada;2024-01-31\r\nwaits;;".encode()
     path = seeds_folder / "people.csv"
@@ -132,7 +132,7 @@ def test_missing_values_are_appended_to_a_users_seed_file(
     values = {"people": ("waits", "p3", "x")}
 
     for appended in (["p3"], []):
-        project = small.load_project(seeds=seeds_folder)
+        project = account.load_project(seeds_folder)
         assert {path: appended} == write_seed_copies(seeds_folder, values, project)
-        assert held + b"\r\np3;;\r\n" == path.read_bytes()
+        assert held + b"\np3;;\n" == path.read_bytes()
     assert [path] == [*seeds_folder.iterdir()]

@@ -18,7 +18,7 @@ def project() -> Project:
 
 
 def test_every_table_and_column_has_a_description(project: Project) -> None:
-    assert [] == [each.table for each in project.nodes.values() if not each.about]
+    assert [] == [each.table for each in project.nodes.values() if not each.entry.description]
     assert [] == [
         f"{node.table}.{column.name}"
         for node in project.nodes.values()

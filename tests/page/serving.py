@@ -184,11 +184,6 @@ class OpenImport:
         rows: dict[str, Any] = self.user.get(f"{self.path}/results")["rows"]
         return rows
 
-    def undo(self, *, applies: bool) -> dict[str, Any]:
-        """Undo the import, or preview it, and return the progress at its end."""
-        self.user.send_request(f"{self.path}/undo", json.dumps(applies).encode())
-        return self.wait()
-
 
 def make_environ(sandbox: Sandbox, folder: Path) -> dict[str, str]:
     """Return the environment of a command whose account is the sandbox, with data in the folder."""

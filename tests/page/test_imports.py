@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import csv
 import io
 import json
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -36,17 +34,6 @@ def add_person(sandbox: Sandbox, **values: str) -> str:
     """Create a candidate on the platform and return its id."""
     body = {"first_name": "Bo", "last_name": "Li", "employment_type": "permanent", **values}
     return str(sandbox.store.create("candidates", body).record["id"])
-
-
-@pytest.fixture
-def pulled(sandbox: Sandbox, tmp_path: Path) -> Iterator[User]:
-    """A user whose account has one candidate, who is pulled."""
-    add_person(
-        sandbox, email="bo@example.com", city="Bath", phone="+442079460123", notes="Call in May"
-    )
-    asyncio.run(pull(settings_of(sandbox, tmp_path), ["candidates"]))
-    with serve(sandbox, tmp_path) as server, User(server) as user:
-        yield user
 
 
 def column(heading: str, **decided: Any) -> dict[str, Any]:
@@ -297,27 +284,6 @@ def test_a_warning_about_the_whole_file_is_confirmed_first(sandbox: Sandbox, ann
     assert ["2026-04-03", "2026-12-25"] == sorted(map(str, dates))
 
 
-@pytest.mark.slow
-def test_an_update_shows_the_value_before_and_keeps_a_colleagues_edit(
-    sandbox: Sandbox, pulled: User
-) -> None:
-    (id,) = sandbox.store.records("candidates")
-    content = make_csv("bo@example.com,York,020 7946 0123", headings="Email,City,Phone")
-    opened = pulled.upload(content, mode="update", match="email")
-    opened.change(422, match="shoe_size")
-    (row,) = opened.check()["rows"].values()
-    # A telephone number in another form is the same number.
-    assert ("update", [["city", "Bath", "York"]]) == (row["outcome"], row["changes"])
-    sandbox.store.update("candidates", id, {"city": "Leeds"})
-
-    assert {"2": "conflict"} == opened.send()
-    assert "Leeds" == sandbox.store.records("candidates")[id]["city"]
-    opened.change(cells=[[2, "out", ""]])
-    assert [["city", "Leeds", "York"]] == opened.check()["rows"]["2"]["changes"]
-    assert {"2": "updated"} == opened.send()
-    assert "York" == sandbox.store.records("candidates")[id]["city"]
-
-
 def test_the_user_chooses_one_of_several_records(sandbox: Sandbox, tmp_path: Path) -> None:
     ids = [add_person(sandbox, email="bo@example.com", city=city) for city in ("Bath", "Leeds")]
     asyncio.run(pull(settings_of(sandbox, tmp_path), ["candidates"]))
@@ -387,42 +353,6 @@ def test_an_interrupted_push_is_continued_by_the_next_server(
 
 
 # -- results ---------------------------------------------------------------------------------------
-
-
-def test_an_import_is_undone_after_its_preview(sandbox: Sandbox, ann: User) -> None:
-    opened = ann.upload(make_csv(BO, CY))
-    opened.send()
-    seen = opened.undo(applies=False)
-    assert [[2, "delete", ""], [3, "delete", ""]] == seen["undone"]
-    assert ["Bo", "Cy"] == people(sandbox)
-
-    done = opened.undo(applies=True)
-
-    assert [[2, "deleted", ""], [3, "deleted", ""]] == done["undone"]
-    assert [] == people(sandbox)
-    assert ["undone", "undone"] == [row["code"] for row in opened.results().values()]
-    (past,) = ann.get("/api/start")["history"]
-    assert ("Ann", "Ann", opened.id) == (past["sent_by"], past["undone_by"], past["id"])
-
-
-def test_the_report_of_a_push_has_its_rows_and_can_be_imported_again(
-    sandbox: Sandbox, ann: User
-) -> None:
-    opened = ann.upload(make_csv(BO, "", 'Cy,Lo,"cy(at)example.com",permanent', "Di,My,,frei"))
-    opened.change(cells=[[5, "out", "yes"]])
-    ann.get(f"{opened.path}/report", 404)
-    opened.send()
-    answer = ann.client.get(f"{opened.path}/report")
-    assert "people.report.csv" in answer.headers["content-disposition"]
-    rows = [*csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig")))]
-    assert ["created", "invalid"] == [row["_outcome"] for row in rows]
-
-    corrected = answer.content.decode("utf-8-sig").replace("cy(at)", "cy@")
-    again = ann.upload(corrected.encode(), "people.report.csv")
-    assert ["unchanged", "create"] == [*again.outcomes().values()]
-    again.send()
-
-    assert ["Bo", "Cy"] == people(sandbox)
 
 
 def test_imports_are_deleted_by_the_user_or_after_some_days(ann: User, server: Server) -> None:

@@ -504,6 +504,20 @@ def test_a_block_is_pasted_filled_cleared_and_undone(
         assert ["create"] * 4 == tab.page.evaluate("S.data.map(each => each.r.outcome)")
 
 
+def test_a_half_typed_answer_stays_when_another_is_saved(
+    browser: Browser, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    lines = "Bo,Li,bo at example.com,permanent", "Cy,Lo,cy at example.com,permanent"
+    with served(browser, sandbox, tmp_path) as tab:
+        tab.upload(csv_file(*lines))
+        answers = tab.kind("is not an email").locator("textarea")
+        answers.nth(0).fill("bo@example.com")
+        answers.nth(1).fill("cy@exam")
+        tab.settle()
+        expect(tab.button("Send 1 row")).to_be_enabled()
+        expect(answers.nth(1)).to_have_value("cy@exam")
+
+
 @pytest.fixture(scope="module")
 def axe_script() -> str:
     """Source of the accessibility checker axe."""

@@ -2,24 +2,62 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
 
 from connector.errors import ConnectorError, SettingsError
+from connector.operations.doctor import diagnose
 from connector.operations.notify import NOTIFIED_FILE, notify
 from connector.operations.problems import Problem
 from connector.settings import Settings, load_settings
-from tests.problems.receivers import Receiver
 from tests.support.command import call
 from tests.support.errors import has_code
 
 SINCE = datetime(2026, 12, 1, 2, 15, tzinfo=UTC)
 FAILED = Problem("pull_failed", "the last pull failed (503)", "It failed.", "Wait.", SINCE, "503")
 OLD = Problem("data_old", "the published file is older than 26h", "It is old.", "Pull.", SINCE)
+
+
+class Receiver(ThreadingHTTPServer):
+    """Webhook that answers with `status` and keeps every posted JSON object."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.status, self.received = 204, list[dict[str, Any]]()
+        self.apprise_url = f"json://127.0.0.1:{self.server_address[1]}/hooks/planted-token-c0ffee"
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Handler of one request to a `Receiver`."""
+
+    def do_POST(self) -> None:
+        """Keep the body, and answer with the status."""
+        assert isinstance(self.server, Receiver)
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.received.append(json.loads(body))
+        self.send_response(self.server.status)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """Webhook that accepts every message."""
+    with Receiver() as made:
+        Thread(target=made.serve_forever, args=(0.01,), daemon=True).start()
+        yield made
+        made.shutdown()
 
 
 def load_account_settings(folder: Path, **environ: str) -> Settings:
@@ -69,7 +107,7 @@ def test_a_message_that_was_not_delivered_is_sent_by_the_next_call(
 
     assert notify(settings, [FAILED])
     assert not notify(settings, [FAILED])
-    assert 3 == len(receiver.bodies)
+    assert 3 == len(receiver.received)
 
 
 def test_a_folder_that_cannot_be_written_to_repeats_no_message(
@@ -85,7 +123,15 @@ def test_a_folder_that_cannot_be_written_to_repeats_no_message(
     (settings.folder / NOTIFIED_FILE).rmdir()
     assert notify(settings, [])
     assert [] == json.loads((settings.folder / NOTIFIED_FILE).read_text())
-    assert 2 == len(receiver.bodies)
+    assert 2 == len(receiver.received)
+
+
+def test_doctor_sends_a_test_message(settings: Settings, receiver: Receiver) -> None:
+    checks = asyncio.run(diagnose(settings, sends_test=True)).checks
+    (found,) = (each.found for each in checks if each.name == "notifications")
+
+    assert ["connector: test"] == [each["title"] for each in receiver.received]
+    assert "a test message was sent to every address" == found
 
 
 def test_an_invalid_or_missing_address_is_reported_without_its_text(tmp_path: Path) -> None:

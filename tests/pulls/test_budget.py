@@ -83,6 +83,9 @@ def test_a_pull_stops_at_the_configured_monthly_quota(tmp_path: Path, monthly: i
 def test_a_pull_leaves_the_reserved_requests_of_the_month(tmp_path: Path) -> None:
     with Sandbox(counts={"candidates": 80}) as sandbox:
         report = pull_with_budget(sandbox, tmp_path, None, monthly_requests=60)
+        settings = settings_of(sandbox, tmp_path, None, monthly_requests=60)
+        pushing = asyncio.run(pull(settings, command="push"))
 
     assert (57, 4) == (report.requests, report.exit_status)
     assert "3 reserved" in str(report.error)
+    assert (3, 4) == (pushing.requests, pushing.exit_status)

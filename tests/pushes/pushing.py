@@ -145,11 +145,6 @@ class Pusher:
         }
 
 
-def list_rows(report: Report) -> list[Row]:
-    """Return the rows of a report."""
-    return [*report.rows]
-
-
 def map_outcomes(report: Report) -> dict[int, str]:
     """Return the outcome of each row by its number."""
     return {row.number: row.outcome for row in report.rows}

@@ -10,14 +10,7 @@ from starlette.responses import JSONResponse
 
 from connector.sandbox.app import HttpExchange
 from connector.sandbox.server import Sandbox
-from tests.pushes.pushing import (
-    CANDIDATES,
-    Pusher,
-    list_rows,
-    make_create,
-    make_creates,
-    map_outcomes,
-)
+from tests.pushes.pushing import CANDIDATES, Pusher, make_create, make_creates, map_outcomes
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +78,10 @@ def test_a_rejected_status_keeps_the_created_record_as_not_applied(tmp_path: Pat
         made = sandbox.store.records("candidates")
 
     assert {2: "not_applied"} == map_outcomes(first) == map_outcomes(second)
-    assert "afterwards_refused" == list_rows(first)[0].code
-    assert [*made] == [list_rows(first)[0].record_id] == [list_rows(second)[0].record_id]
-    assert ["status"] == [p.field for p in list_rows(first)[0].problems]
-    assert list_rows(first)[0].problems == list_rows(second)[0].problems
+    assert "afterwards_refused" == first.rows[0].code
+    assert [*made] == [first.rows[0].record_id] == [second.rows[0].record_id]
+    assert ["status"] == [p.field for p in first.rows[0].problems]
+    assert first.rows[0].problems == second.rows[0].problems
 
 
 def test_a_value_that_cannot_be_encoded_makes_its_row_invalid(tmp_path: Path) -> None:
@@ -100,4 +93,4 @@ def test_a_value_that_cannot_be_encoded_makes_its_row_invalid(tmp_path: Path) ->
 
     # The search of the newest records, and the create of the other row.
     assert ({2: "invalid", 3: "created"}, 2) == (map_outcomes(report), sent)
-    assert ["unfit"] == [p.code for p in list_rows(report)[0].problems]
+    assert ["unfit"] == [p.code for p in report.rows[0].problems]

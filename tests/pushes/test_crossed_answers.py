@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 from starlette.responses import JSONResponse
 
-from connector.sandbox.app import Fault, HttpExchange
-from connector.sandbox.faults import Crossed, Drop, Status
+from connector.sandbox.app import HttpExchange
+from connector.sandbox.faults import Crossed
 from connector.sandbox.server import Sandbox
 from connector.state.row import Row
 from tests.pushes.pushing import (
     CANDIDATES,
     list_emails,
-    list_rows,
     list_writes,
     make_create,
     make_creates,
@@ -56,7 +55,7 @@ def test_a_create_answered_with_another_record_is_found_with_its_own_id(pusher: 
     pusher.sandbox.faults.add(Crossed(), method="POST")
 
     report = pusher.push(make_creates(1))
-    (row,) = list_rows(report)
+    (row,) = report.rows
     made = pusher.read_candidate(row.record_id or "")
 
     assert ({2: "created"}, {2: "found_after_doubt"}) == (map_outcomes(report), map_codes(report))
@@ -70,7 +69,7 @@ def test_a_create_merged_into_another_record_is_held(pusher: Undoer, status: int
     pusher.sandbox.faults.add(Merged(status), method="POST")
 
     report = pusher.push(make_creates(1))
-    (row,) = list_rows(report)
+    (row,) = report.rows
 
     assert ({2: "held"}, None) == (map_outcomes(report), row.record_id)
     (problem,) = row.problems
@@ -120,19 +119,3 @@ def make_duplicate_create(record: dict[str, str]) -> Row:
     """Return a row without identity fields that creates a record equal to this one."""
     names = ("first_name", "last_name", "email", "employment_type", "phone")
     return replace(make_create(2, **{name: record[name] for name in names}), identity={})
-
-
-class NoRecord:
-    """Fault that responds 201 without a record and creates none."""
-
-    async def perform(self, exchange: HttpExchange) -> None:
-        """Send the response."""
-        await exchange.send(JSONResponse({"data": None}, 201))
-
-
-ANSWERS: dict[str, Fault] = {
-    "answered 502": Status(502),
-    "answered with no record in 'data'": NoRecord(),
-    "not answered": Drop("none"),
-}
-"""What the message on a row says, by the answer to its create."""

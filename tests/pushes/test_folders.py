@@ -12,7 +12,6 @@ from connector.state.row import Row
 from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
-    list_rows,
     list_writes,
     make_create,
     make_creates,
@@ -41,7 +40,7 @@ def test_only_rows_with_an_existing_record_are_skipped(tmp_path: Path) -> None:
 
     assert {2: "duplicate", 3: "created", 9: "created"} == map_outcomes(report)
     assert {2: "already_there", 3: "", 9: ""} == map_codes(report)
-    assert theirs.record["id"] == list_rows(report)[0].record_id
+    assert theirs.record["id"] == report.rows[0].record_id
     assert (2, 3, "partial") == (len(sent), report.exit_status, report.outcome)
 
 

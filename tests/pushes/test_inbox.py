@@ -7,8 +7,8 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,7 @@ import pytest
 
 from connector.errors import Misused, SpreadsheetError
 from connector.pushes import inbox as inboxes
-from connector.pushes.inbox import (
-    DeliveryResult,
-    InboxScan,
-    WaitingFile,
-    deliver,
-    read_instructions,
-    scan_inbox,
-)
+from connector.pushes.inbox import DeliveryResult, InboxScan, deliver, read_instructions, scan_inbox
 from connector.pushes.options import PUSH_OPTIONS, PushOptions
 from connector.pushes.report import PushReport, push
 from connector.sandbox.server import Sandbox
@@ -31,7 +24,7 @@ from tests.support.agency import settings_at, settings_of
 from tests.support.errors import has_code
 
 GOOD = "first_name,last_name,email,employment_type\nAnn,Lee,ann@example.com,permanent\n"
-BAD = GOOD + "Bo,Ray,not an address,permanent\n"
+BAD = GOOD.replace("ann@", "eve@") + "Bo,Ray,not an address,permanent\n"
 MOMENT = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 
 
@@ -39,26 +32,6 @@ def archived_name(text: str, ending: str = ".csv", stem: str = "people") -> str:
     """Return the name of a file in an archive, which has the time and a part of the hash."""
     digest = hashlib.sha256(text.encode()).hexdigest()
     return f"{stem}.20260304T050607Z-{digest[:8]}{ending}"
-
-
-@pytest.fixture
-def inbox(tmp_path: Path) -> Path:
-    """Empty candidates folder of the inbox."""
-    folder = tmp_path / "data" / "inbox" / "candidates"
-    folder.mkdir(parents=True)
-    return folder
-
-
-@pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
-    """A sandbox without candidates."""
-    with Sandbox(counts={}) as made:
-        yield made
-
-
-def scan_twice(folder: Path) -> InboxScan:
-    """Scan the inbox twice, so that its files count as unchanged. Returns the second scan."""
-    return scan_inbox(folder / "data", scan_inbox(folder / "data", None).state)
 
 
 def list_names(folder: Path) -> list[str]:
@@ -76,147 +49,149 @@ def read_tree(folder: Path) -> dict[str, tuple[int, int, bytes]]:
     return found
 
 
-def preview_file(folder: Path, resource: str, name: str, digest: str) -> DeliveryResult:
-    """Preview a file of the inbox without an API, and archive it."""
-    settings = settings_at("http://127.0.0.1:9", folder, "nobody")
-    file = PushOptions("create").push_file(resource, Path(name))
-    return asyncio.run(deliver(settings, file, digest=digest))
+@pytest.fixture
+def inbox(tmp_path: Path) -> Path:
+    """Empty candidates folder of the inbox."""
+    folder = tmp_path / "data" / "inbox" / "candidates"
+    folder.mkdir(parents=True)
+    return folder
 
 
-def push_inbox_file(
-    sandbox: Sandbox, folder: Path, file: WaitingFile, key: str | None = None
-) -> DeliveryResult:
-    """Push and apply a waiting file of the inbox, as the push job does."""
-    options = PushOptions(**{**file.options, "apply": True, "pull": False})
-    file_to_push = options.push_file(file.resource, Path(file.name))
-    settings = settings_of(sandbox, folder, key)
-    return asyncio.run(deliver(settings, file_to_push, digest=file.digest, now=MOMENT))
+def scan_twice(folder: Path) -> InboxScan:
+    """Scan the inbox twice, so that its files count as unchanged. Returns the second scan."""
+    return scan_inbox(folder / "data", scan_inbox(folder / "data", None).state)
 
 
-def push_and_act(
-    monkeypatch: pytest.MonkeyPatch,
-    sandbox: Sandbox,
-    folder: Path,
-    act: Callable[[], object] = lambda: None,
-) -> DeliveryResult:
-    """Push the only waiting file, act before it is archived, and return the result."""
+@dataclass
+class Inbox:
+    """The candidates folder of an inbox, whose files are pushed to a sandbox as by the push job."""
 
-    async def act_after_push(*arguments: Any, **options: Any) -> PushReport:
-        report = await push(*arguments, **options)
-        act()
-        return report
+    sandbox: Sandbox
+    root: Path
+    folder: Path
 
-    (found,) = scan_twice(folder).waiting
-    with monkeypatch.context() as patch:
-        patch.setattr(inboxes, "push", act_after_push)
-        return push_inbox_file(sandbox, folder, found)
+    def write(self, text: str, name: str = "people.csv") -> Path:
+        """Write a file of the inbox."""
+        (self.folder / name).write_text(text, encoding="utf-8")
+        return self.folder / name
+
+    def push(
+        self, act: Callable[[], object] | None = None, key: str | None = None
+    ) -> DeliveryResult:
+        """Push the first waiting file, act before it is archived, and return the result."""
+
+        async def act_after_push(*arguments: Any, **options: Any) -> PushReport:
+            report = await push(*arguments, **options)
+            if act is not None:
+                act()
+            return report
+
+        found = scan_twice(self.root).waiting[0]
+        options = PushOptions(**{**found.options, "apply": True, "pull": False})
+        file = options.push_file(found.resource, Path(found.name))
+        settings = settings_of(self.sandbox, self.root, key)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(inboxes, "push", act_after_push)
+            return asyncio.run(deliver(settings, file, digest=found.digest, now=MOMENT))
+
+
+@pytest.fixture
+def box(tmp_path: Path, inbox: Path) -> Iterator[Inbox]:
+    """Inbox of an account without candidates."""
+    with Sandbox(counts={}) as sandbox:
+        yield Inbox(sandbox, tmp_path, inbox)
 
 
 # -- Archive ---------------------------------------------------------------------------------------
 
 
-def test_a_pushed_file_is_archived_with_its_report(
-    tmp_path: Path, inbox: Path, sandbox: Sandbox
-) -> None:
-    (inbox / "good.csv").write_text(GOOD, encoding="utf-8")
-    (inbox / "more.csv").write_text(BAD.replace("ann@", "eve@"), encoding="utf-8")
-    done = [push_inbox_file(sandbox, tmp_path, each) for each in scan_twice(tmp_path).waiting]
+def test_a_pushed_file_is_archived_with_its_report(box: Inbox) -> None:
+    """A later file of the same name does not replace it."""
+    statuses = []
+    texts = {"done": [GOOD, GOOD.replace("ann@", "al@")], "rejected": [BAD]}
+    for text in (each for some in texts.values() for each in some):
+        box.write(text)
+        statuses.append(box.push().report.exit_status)
 
-    assert [0, 3] == [each.report.exit_status for each in done]
-    assert ["done", "rejected"] == list_names(inbox)
-    texts = {"good": GOOD, "more": BAD.replace("ann@", "eve@")}
-    for place, stem in (("done", "good"), ("rejected", "more")):
-        moved = [archived_name(texts[stem], each, stem) for each in (".csv", ".report.csv")]
-        assert sorted(moved) == list_names(inbox / place)
-        assert 0o700 == stat.S_IMODE((inbox / place).stat().st_mode)
-        assert 0o600 == stat.S_IMODE((inbox / place / moved[1]).stat().st_mode)
-        assert "_outcome" in (inbox / place / moved[1]).read_text(encoding="utf-8-sig")
-    assert GOOD == (inbox / "done" / archived_name(GOOD, stem="good")).read_text(encoding="utf-8")
-    assert 2 == len(sandbox.store.records("candidates"))
-
-
-def test_archived_files_are_not_overwritten(
-    tmp_path: Path, inbox: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    texts = [GOOD.replace("ann@", f"{n}@") for n in "ab"]
-    for text in texts:
-        (inbox / "people.csv").write_text(text, encoding="utf-8")
-        push_and_act(monkeypatch, sandbox, tmp_path)
-
-    done = inbox / "done"
-    assert texts == [(done / archived_name(text)).read_text() for text in texts]
-    assert 4 == len(list_names(done))
+    assert [0, 0, 3] == statuses
+    assert ["done", "rejected"] == list_names(box.folder)
+    for place, some in texts.items():
+        archive = box.folder / place
+        moved = [archived_name(each, end) for each in some for end in (".csv", ".report.csv")]
+        assert sorted(moved) == list_names(archive)
+        assert 0o700 == stat.S_IMODE(archive.stat().st_mode)
+        for name in moved[1::2]:
+            assert 0o600 == stat.S_IMODE((archive / name).stat().st_mode)
+            assert "_outcome" in (archive / name).read_text(encoding="utf-8-sig")
+        assert some == [(archive / name).read_text(encoding="utf-8") for name in moved[::2]]
+    assert 3 == len(box.sandbox.store.records("candidates"))
 
 
-def test_a_push_that_died_before_archiving_is_continued(
-    tmp_path: Path, inbox: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (inbox / "people.csv").write_text(GOOD, encoding="utf-8")
+def test_a_push_that_died_before_archiving_is_continued(box: Inbox) -> None:
+    box.write(GOOD)
 
     def die() -> None:
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        push_and_act(monkeypatch, sandbox, tmp_path, die)
-    spent = len(sandbox.log)
-    done = push_and_act(monkeypatch, sandbox, tmp_path)
+        box.push(die)
+    spent = len(box.sandbox.log)
+    done = box.push()
+    (id,) = box.sandbox.store.records("candidates")
 
-    assert {"unchanged": 1} == done.report.counts
-    assert (spent, 1) == (len(sandbox.log), len(sandbox.store.records("candidates")))
-    assert ["done"] == list_names(inbox)
+    assert ({"unchanged": 1}, spent) == (done.report.counts, len(box.sandbox.log))
+    assert ["done"] == list_names(box.folder)
     assert done.report.file is not None
-    (id,) = sandbox.store.records("candidates")
     assert id in done.report.file.read_text(encoding="utf-8-sig")
 
 
-def test_a_file_that_is_no_spreadsheet_is_rejected_with_a_reason(
-    tmp_path: Path, inbox: Path, sandbox: Sandbox
-) -> None:
-    (inbox / "people.csv").write_bytes(b"%PDF-1.7\n")
-    (found,) = scan_twice(tmp_path).waiting
+def test_a_file_that_is_no_spreadsheet_is_rejected_with_a_reason(box: Inbox) -> None:
+    box.write("%PDF-1.7\n")
 
     with pytest.raises(SpreadsheetError, check=has_code("not_a_spreadsheet")) as refused:
-        push_inbox_file(sandbox, tmp_path, found)
+        box.push()
 
     names = [archived_name("%PDF-1.7\n", each) for each in (".csv", ".reason.txt")]
-    assert names == list_names(inbox / "rejected")
-    reason_text = (inbox / "rejected" / names[1]).read_text(encoding="utf-8")
+    assert names == list_names(box.folder / "rejected")
+    reason_text = (box.folder / "rejected" / names[1]).read_text(encoding="utf-8")
     assert str(refused.value)[:40] in reason_text
-    assert (["rejected"], []) == (list_names(inbox), sandbox.log)
+    assert (["rejected"], []) == (list_names(box.folder), box.sandbox.log)
 
 
-def test_a_failed_push_leaves_the_file_in_the_inbox(
-    tmp_path: Path, inbox: Path, sandbox: Sandbox
-) -> None:
-    (inbox / "people.csv").write_text(GOOD, encoding="utf-8")
-    (found,) = scan_twice(tmp_path).waiting
-    refused = push_inbox_file(sandbox, tmp_path, found, "another-key")
-    left = list_names(inbox)
-    done = push_inbox_file(sandbox, tmp_path, found)
+def test_a_failed_push_leaves_the_file_in_the_inbox(box: Inbox) -> None:
+    box.write(GOOD)
+    refused = box.push(key="another-key")
+    left = list_names(box.folder)
 
-    assert "failed" == refused.report.outcome
-    assert (None, None) == (refused.archived, refused.report.file)
+    assert ("failed", None, None) == (
+        *(refused.report.outcome, refused.archived, refused.report.file),
+    )
     assert ["people.csv"] == left
-    assert {"created": 1} == done.report.counts
+    assert {"created": 1} == box.push().report.counts
 
 
-def test_a_file_that_changes_during_its_push_stays_in_the_inbox(
-    tmp_path: Path, inbox: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file, more = inbox / "people.csv", GOOD.replace("ann@", "eve@")
-    file.write_text(GOOD, encoding="utf-8")
-    run = partial(push_and_act, monkeypatch, sandbox, tmp_path)
-    kept = run(lambda: file.write_text(more, encoding="utf-8"))
-    (again,) = scan_twice(tmp_path).waiting
-    gone = run(file.unlink)
+def test_a_file_that_changes_during_its_push_stays_in_the_inbox(box: Inbox) -> None:
+    more = GOOD.replace("ann@", "eve@")
+    file = box.write(GOOD)
+    kept = box.push(lambda: box.write(more))
+    (again,) = scan_twice(box.root).waiting
+    gone = box.push(file.unlink)
 
     assert [None] * 2 == [each.archived for each in (kept, gone)]
     reports = [archived_name(text, ".report.csv") for text in (GOOD, more)]
-    assert sorted(reports) == list_names(inbox / "done")
+    assert sorted(reports) == list_names(box.folder / "done")
     assert hashlib.sha256(more.encode()).hexdigest() == again.digest
 
 
 # -- Entries that are not read ---------------------------------------------------------------------
+
+
+def claim(folder: Path, resource: str, name: str) -> None:
+    """Preview a file of the inbox without an API."""
+    settings = settings_at("http://127.0.0.1:9", folder, "nobody")
+    file = PushOptions("create").push_file(resource, Path(name))
+    digest = hashlib.sha256(GOOD.encode()).hexdigest()
+    asyncio.run(deliver(settings, file, digest=digest))
 
 
 def _write(path: Path, _: Path) -> None:
@@ -253,7 +228,7 @@ def test_anything_but_a_regular_file_is_refused_and_left_in_place(
 
     look = scan_twice(tmp_path)
     with pytest.raises(Misused):
-        preview_file(tmp_path, "candidates", name, hashlib.sha256(GOOD.encode()).hexdigest())
+        claim(tmp_path, "candidates", name)
 
     assert ["zeal.csv"] == [each.name for each in look.waiting]
     assert [True] * bool(reason) == [reason in each for each in look.refused]
@@ -271,7 +246,7 @@ def test_a_path_outside_the_inbox_is_not_claimed(
     before = read_tree(tmp_path)
 
     with pytest.raises((Misused, SpreadsheetError)):
-        preview_file(tmp_path, resource, name, hashlib.sha256(GOOD.encode()).hexdigest())
+        claim(tmp_path, resource, name)
 
     assert before == read_tree(tmp_path)
 

@@ -13,7 +13,9 @@ from openpyxl import Workbook, load_workbook
 
 from connector.pushes.options import PushOptions
 from connector.pushes.report import push
+from connector.spreadsheet.report import Summary
 from connector.spreadsheet.table import open_table
+from connector.state.row import Problem, Row
 from tests.support.agency import settings_at
 from tests.support.command import call, variables
 
@@ -48,6 +50,14 @@ def test_the_terminal_shows_the_first_rows_of_the_file_and_of_each_problem(tmp_p
         text = " ".join(f"{row['_problem']} {row['_fix']}" for row in csv.DictReader(file))
     assert "--" not in text
     assert "first_name" not in text
+
+
+def test_a_row_with_two_problems_of_a_kind_is_named_once() -> None:
+    row = Row(2, "candidates")
+    row.end("refused", "invalid", "a", *[Problem("a", "The value is odd", "City")] * 2)
+    (group,) = Summary.of([row]).problems.values()
+
+    assert ["row 2: The value is odd"] == group.describe()
 
 
 @pytest.mark.parametrize("is_workbook", [False, True])

@@ -170,6 +170,14 @@ def test_an_unusable_query_is_rejected_without_showing_data(
     assert "@" not in pushed.err
 
 
+def test_the_key_is_masked_in_the_message_about_a_query(analyst: Analyst, tmp_path: Path) -> None:
+    path = tmp_path / "a.sql"
+    path.write_text(f'select id from "{analyst.sandbox.key}"')
+    pushed = analyst.push(str(path))
+
+    assert "Table with name [key] does not exist" in pushed.err
+
+
 def test_nothing_is_sent_if_a_column_of_the_query_is_no_field(analyst: Analyst) -> None:
     sent = len(analyst.sandbox.log)
     pushed = analyst.push("select id, created_at from landing.candidates", "--apply")

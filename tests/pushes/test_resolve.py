@@ -16,7 +16,6 @@ from tests.pushes.pushing import (
     CANDIDATES,
     Pusher,
     create_lead,
-    list_rows,
     list_writes,
     make_conversion,
     make_create,
@@ -50,7 +49,7 @@ def test_a_refusal_of_a_row_sent_again_does_not_hide_the_record_of_its_first_req
         made = [*sandbox.store.records("candidates")]
 
     assert {2: "created"} == map_outcomes(report)
-    assert made == [list_rows(report)[0].record_id]
+    assert made == [report.rows[0].record_id]
 
 
 def test_a_row_that_may_still_be_applied_is_not_sent_again(tmp_path: Path) -> None:

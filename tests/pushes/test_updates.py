@@ -7,7 +7,7 @@ from pathlib import Path
 from connector.sandbox.faults import Drop
 from connector.sandbox.server import Sandbox
 from connector.state.row import Row
-from tests.pushes.pushing import Pusher, create_lead, list_rows, list_writes, make_conversion
+from tests.pushes.pushing import Pusher, create_lead, list_writes, make_conversion
 
 
 def test_an_update_of_content_keeps_its_other_values(tmp_path: Path) -> None:
@@ -29,11 +29,11 @@ def test_an_update_of_content_keeps_its_other_values(tmp_path: Path) -> None:
         report = Pusher(sandbox, tmp_path).push([task])
         now = sandbox.store.records("content_items")[id]
 
-    if list_rows(report)[0].outcome == "updated":
+    if report.rows[0].outcome == "updated":
         assert {**base["fields"], **task.fields["fields"]} == now["fields"]
     else:
         # The generated content type may require another value: nothing is lost either.
-        assert ("rejected", base["fields"]) == (list_rows(report)[0].outcome, now["fields"])
+        assert ("rejected", base["fields"]) == (report.rows[0].outcome, now["fields"])
 
 
 def test_a_conversion_without_a_response_is_checked_and_not_repeated(tmp_path: Path) -> None:
@@ -45,22 +45,17 @@ def test_a_conversion_without_a_response_is_checked_and_not_repeated(tmp_path: P
             sandbox.faults.add(Drop("applied"), method="POST", path="*/convert")
             report = pusher.push([make_conversion(2, id)])
             results.append(
-                (
-                    kept,
-                    list_rows(report)[0].outcome,
-                    list_rows(report)[0].code,
-                    len(list_writes(sandbox)),
-                )
+                (kept, report.rows[0].outcome, report.rows[0].code, len(list_writes(sandbox)))
             )
             if kept == "kept":
                 again = pusher.push([make_conversion(2, id)])
-                assert ("held", 1) == (list_rows(again)[0].outcome, len(list_writes(sandbox)))
+                assert ("held", 1) == (again.rows[0].outcome, len(list_writes(sandbox)))
                 resent = pusher.resolve(report.batch, 2, "resend")
                 results.append(
                     (
                         "resent",
-                        list_rows(resent)[0].outcome,
-                        list_rows(resent)[0].code,
+                        resent.rows[0].outcome,
+                        resent.rows[0].code,
                         len(list_writes(sandbox)),
                     )
                 )

@@ -15,7 +15,7 @@ from connector.report.figures import SECTIONS, TILES
 from connector.report.page import REPORT_FILE, write_report
 from connector.settings import load_settings
 from connector.warehouse.user_query import query
-from tests.models.marts.world import ModelWorld
+from tests.models.marts.world import ModelWorld, read_yaml
 from tests.support.command import call, variables
 
 ODD = "<img src=x onerror=alert(1)> & 'x' \\ \"y\" \ufffe\x1b[2J\n\u202e end"
@@ -30,8 +30,7 @@ def published_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
     world = ModelWorld(folder)
     with world.warehouse.keep_open():
-        world.load_file("people")
-        world.load_file("jobs")
+        world.run_steps([*read_yaml("people"), *read_yaml("jobs")])
     world.warehouse.close()
     environ = {"CONNECTOR_DATA_DIR": str(folder), "CONNECTOR_MODELS": "on"}
     return publish(load_settings({}, environ, folder)).file

@@ -13,7 +13,7 @@ import pytest
 
 from connector.sandbox.server import Sandbox
 from connector.state.database import Database
-from connector.state.runs import read_identity as identity_of_the_state
+from connector.state.runs import Identity
 from connector.version import checkout_commit, full_version, program_version
 from connector.warehouse.queries import read_identity
 from connector.warehouse.warehouse import Warehouse
@@ -230,13 +230,13 @@ def test_the_version_names_the_commit_of_a_checkout(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_data_files_contain_the_version_that_wrote_them(data: Path, sandbox: Sandbox) -> None:
     with Database(data) as database:
-        identity = identity_of_the_state(database)
+        identity = database.fact_as(Identity, "identity")
         assert identity is not None
         database.note("identity", replace(identity, written_by="0.0.1"))
     call(["pull", "jobs"], variables(sandbox.base_url, data))
     work = Warehouse(data).read(read_identity)
     with Database(data) as database:
-        counted = identity_of_the_state(database)
+        counted = database.fact_as(Identity, "identity")
 
     assert counted is not None
     assert work == astuple(counted)

@@ -31,16 +31,6 @@ def run_upkeep_checks(settings: Settings) -> dict[str, DoctorCheck]:
     return {each.name: each for each in checks}
 
 
-def test_upkeep_checks_of_a_new_account_only_miss_notifications(tmp_path: Path) -> None:
-    checks = run_upkeep_checks(load_folder_settings(tmp_path, CONNECTOR_BASE_URL=NOBODY))
-
-    found = {name: each.state for name, each in checks.items() if each.state != "ok"}
-    assert {"notifications": "warning", "address": "failed"} == {
-        name: state for name, state in found.items() if name not in ("key", "limits")
-    }
-    assert [] == list(tmp_path.iterdir())
-
-
 def test_a_missing_or_old_backup_is_reported(tmp_path: Path) -> None:
     settings = load_folder_settings(tmp_path, CONNECTOR_BASE_URL=NOBODY)
     record_verified_pull(settings, NOW)

@@ -383,9 +383,9 @@ ACCEPTED: dict[str, dict[str, Any]] = {
     "region": {"us": "US", "DE": "DE"},
     "publish_without": {
         "push, sync": ("sync", "push"),
-        "candidates.notes,push,marts.dim_jobs.title": (
+        "staging.stg_jobs,push,marts.dim_jobs.title": (
             "push",
-            "candidates.notes",
+            "staging.stg_jobs",
             "marts.dim_jobs.title",
         ),
     },
@@ -440,7 +440,7 @@ REFUSED: dict[str, dict[str, str]] = {
     "publish_personal": {"masked": "'keep', 'drop' or 'hash'"},
     "publish_without": {
         "push,pull": "some of: landing, history, sync, push, staging, marts",
-        "push,candidates.note": "not 'candidates.note' (did you mean 'candidates.notes'?)",
+        "push,candidates.notes": "SCHEMA.TABLE.COLUMN, not 'candidates.notes'",
         "mart.dim_jobs.title": "SCHEMA.TABLE.COLUMN, not 'mart.dim_jobs.title'",
     },
     "max_age": dict.fromkeys(("0h", "367d", "26", "1 week"), "a duration of at most 366 days"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from connector.errors import WarehouseError
 from connector.state.database import Database
 from connector.state.journal import Journal, Plan
 from connector.state.row import (
@@ -22,6 +24,7 @@ from connector.state.row import (
     from_columns,
     to_columns,
 )
+from tests.support.errors import has_code
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -181,3 +184,22 @@ def test_an_emptied_row_still_prevents_a_second_create(journal: Journal) -> None
     assert [("unchanged", "already_pushed")] == outcomes(
         begin(journal, plan_of(create(2), file="b"))
     )
+
+
+def test_no_write_is_open_twice(journal: Journal) -> None:
+    first, second = begin(journal, plan_of(create(2), create(3)))
+    send(journal, first)
+    second.fields, second.identity = first.fields, first.identity
+
+    with pytest.raises(sqlite3.IntegrityError):
+        send(journal, second)
+    assert ["sent", "planned"] == [row.state for row in journal.rows(first.batch)]
+
+
+def test_a_row_that_lacks_its_attempts_is_damage(journal: Journal, tmp_path: Path) -> None:
+    (row,) = begin(journal, plan_of(create(2)))
+    send(journal, row)
+    Database(tmp_path).write("UPDATE rows SET answer = '{}'")
+
+    with pytest.raises(WarehouseError, check=has_code("state_damaged")):
+        journal.rows(row.batch)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.models.marts.world import BuiltWorld, ModelWorld
+from tests.models.marts.world import BuiltWorld, ModelWorld, read_yaml
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +39,7 @@ def fill_and_build_world(folder: Path, *files: str) -> Iterator[BuiltWorld]:
     world = ModelWorld(folder)
     with world.warehouse.keep_open():
         for name in files:
-            world.load_file(name)
+            world.run_steps(read_yaml(name))
     built = world.build()
     yield built
     built.connection.close()

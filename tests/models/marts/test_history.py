@@ -25,7 +25,7 @@ def test_a_mart_has_the_rows_of_its_staging_view(
     jobs_world: BuiltWorld, people_world: BuiltWorld
 ) -> None:
     for world in (jobs_world, people_world):
-        assert () == world.built.blocking
+        assert () == world.built.failed("error")
         for mart, origin in ROWS.items():
             counts = f"(SELECT count(*) FROM marts.{mart}), (SELECT count(*) FROM {origin})"
             ((found, expected),) = world.query_tuples(f"SELECT {counts}")

@@ -7,7 +7,7 @@ are written as "2026-01-12 09:00", in UTC.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from connector.warehouse.publish import STATE_TABLES
 from connector.warehouse.schema import create_table
 from connector.warehouse.stream import Bookmark, Commit, DeletionProof, FoundDetail, Stream
 from connector.warehouse.warehouse import Warehouse
-from tests.models.small import build_file
+from tests.models.account import build_file
 
 RUN = "run-1"
 NOW = "2026-03-06 00:00"
@@ -52,12 +52,11 @@ class ModelWorld:
         """Write the user's CSV file of a seed, heading first."""
         (self.seeds / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
-    def load_file(self, name: str) -> None:
-        """Run the steps of a YAML file next to this module, in order. Each has a kind and a time.
+    def run_steps(self, steps: Sequence[Mapping[str, Any]]) -> None:
+        """Run steps of a YAML file, in order. Each has a kind and a time.
 
         A day is 09:00 UTC of that day, for `end` 17:00.
         """
-        steps = yaml.safe_load((Path(__file__).parent / f"{name}.yml").read_text("utf-8"))
         for step in steps:
             (kind, at), *rest = step.items()
             records = {resource: _with_times(found) for resource, found in rest}
@@ -119,12 +118,6 @@ class ModelWorld:
         self.run_sql(
             "INSERT INTO sync.runs (run_id, command, started_at, ended_at, outcome) VALUES "
             f"('{RUN}', 'pull', '{parse_timestamp(at)}', '{parse_timestamp(at)}', 'done')"
-        )
-
-    def set_time_zone(self, name: str) -> None:
-        """Set the time zone of the account."""
-        self.run_sql(
-            f"INSERT INTO sync.publications (started_at, time_zone) VALUES (now(), '{name}')"
         )
 
     def run_sql(self, statement: str) -> None:
@@ -201,12 +194,18 @@ class BuiltWorld:
         """Return the rows of a query as tuples, with dates and timestamps as texts."""
         return [tuple(row.values()) for row in self.query(query)]
 
+    def assert_rows(self, expected: Mapping[str, Sequence[Sequence[Any]]]) -> None:
+        """Assert that each query returns these rows, where a date may be unquoted."""
+        for query, rows in expected.items():
+            texts = [tuple(str(v) if isinstance(v, date) else v for v in row) for row in rows]
+            assert texts == self.query_tuples(query), query
+
 
 def build_models(world: ModelWorld, *models: str) -> BuiltWorld:
     """Build all or these models as of `NOW`, and assert that no check blocks publishing."""
     world.mark_verified(NOW)
     found = world.build(*models)
-    assert () == found.built.blocking
+    assert () == found.built.failed("error")
     return found
 
 
@@ -214,3 +213,11 @@ def make_january_booking(kind: str, start: str, status: str, **fields: Any) -> d
     """Return the fields of a booking that was created on 5 January."""
     shown = {"created": "2026-01-05 09:00", "booking_type": kind, "status": status}
     return {**shown, "start_datetime": start, "end_datetime": None, **fields}
+
+
+def read_yaml(name: str) -> list[dict[str, Any]]:
+    """Return the steps or cases of a YAML file next to this module."""
+    found: list[dict[str, Any]] = yaml.safe_load(
+        (Path(__file__).parent / f"{name}.yml").read_text("utf-8")
+    )
+    return found

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from connector.client.client import Client, Observer
 from connector.client.messages import Request
-from tests.client.peer import Peer, Reply
 from tests.support.clock import ClientClock
 
 KEY = "planted/key+of=the~tests"
@@ -46,10 +44,3 @@ def make_client(base_url: str, clock: ClientClock | None = None, **options: Any)
     clock = clock or ClientClock()
     terms: dict[str, Any] = {"clock": clock, "sleep": clock.wait, "chance": lambda: 0.0, **options}
     return Client(base_url, KEY, **terms)
-
-
-@asynccontextmanager
-async def connect(*replies: Reply, **options: Any) -> AsyncIterator[tuple[Peer, Client]]:
-    """Open a server with these replies, and a client of it with these options."""
-    async with Peer(*replies) as peer, make_client(peer.base_url, **options) as client:
-        yield peer, client

@@ -352,8 +352,7 @@ class ModelError(ConnectorError):
     action = "Correct the named file, then run 'connector models list'."
     exit_status = MISUSED
     codes: ClassVar = {
-        "seed_invalid": "Correct the named line of the csv file, then run 'connector publish'.",
-        "reference_unknown": "Use an existing name: 'connector models list' shows them.",
+        "seed_invalid": "Correct the named line of the csv file, then run 'connector publish'."
     }
 
     def __init__(

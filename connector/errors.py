@@ -162,7 +162,7 @@ class Refused(Answered):
 class NotFound(Refused):
     """404: the API has no such record at the server time `served_at`, if `is_api_error`."""
 
-    action = "Check the id; if all requests fail, check CONNECTOR_BASE_URL."
+    action = "Check CONNECTOR_BASE_URL. If other requests succeed, check the id."
 
     @property
     def is_api_error(self) -> bool:
@@ -352,8 +352,7 @@ class ModelError(ConnectorError):
     action = "Correct the named file, then run 'connector models list'."
     exit_status = MISUSED
     codes: ClassVar = {
-        "seed_invalid": "Correct the named line of the csv file, then run 'connector publish'.",
-        "reference_unknown": "Use an existing name: 'connector models list' shows them.",
+        "seed_invalid": "Correct the named line of the csv file, then run 'connector publish'."
     }
 
     def __init__(

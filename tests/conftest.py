@@ -35,6 +35,12 @@ settings.register_profile(
 settings.load_profile("tests")
 
 
+@pytest.fixture
+def anyio_backend() -> str:
+    """Run asynchronous tests with asyncio."""
+    return "asyncio"
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Let Hypothesis draw from the run's seed, too, and accept Ctrl-C."""

@@ -12,9 +12,8 @@ import math
 import random
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Literal
 
 from connector.client.limiter import QuotaExhausted, RateHeaders, RateLimiter, Ticket, Wait
@@ -153,15 +152,12 @@ class RateHeaderStyle:
     change: Callable[[RateHeaders], RateHeaders] = lambda rate: rate
 
     def make_headers(self, counter: Counter, now: float) -> RateHeaders:
-        """Return the rate headers for the state of the counter."""
+        """Return the rate headers and the `Date`, in whole seconds, by the counter's state."""
         seconds = counter.reset_at(EPOCH + now) - (EPOCH + now)
         reset = seconds if self.is_in_seconds else self.clock(now) + seconds
         left = counter.remaining(EPOCH + now)
-        return self.change(RateHeaders(counter.limit, left, self.rounding(reset)))
-
-    def make_date(self, now: float) -> float | None:
-        """Return the `Date` header in whole seconds; None if the server sends none."""
-        return float(math.floor(self.clock(now))) if self.has_date else None
+        rate = self.change(RateHeaders(counter.limit, left, self.rounding(reset)))
+        return replace(rate, date=float(math.floor(self.clock(now))) if self.has_date else None)
 
 
 @dataclass
@@ -174,8 +170,6 @@ class SimulationResult:
     sent_at: list[float] = field(default_factory=list)
     in_flight_max: int = 0
     ended_at: float = 0.0
-    others_answered: int = 0
-    others_refused: int = 0
     spent: QuotaExhausted | None = None
     spent_at: float = math.inf
 
@@ -184,6 +178,8 @@ class LimiterSimulation:
     """Simulation of `workers` that share one limiter. It ends when `requests` have responses or the
     month is used up. Rejected and lost requests are sent again. `other_client_times` are the
     times at which another client of the key sends a request.
+
+    Workers are generators. They yield the time at which they continue, or a `Wait`.
     """
 
     def __init__(
@@ -201,20 +197,30 @@ class LimiterSimulation:
         self.limiter, self.counter, self.requests = limiter, counter, requests
         self.network, self.style = network or Network(), style or RateHeaderStyle()
         self.outcome = SimulationResult()
-        self._chance = random.Random(seed)
-        self._queue: list[tuple[float, int, Callable[[float], None]]] = []
-        self._events = self._tickets_requested = self._in_flight = 0
-        self._waiting: dict[int, int] = {}
-        for moment in other_client_times:
-            self._schedule(moment, self._count_other_client)
-        for worker in range(workers):
-            self._schedule(0.0, partial(self._request_ticket, worker=worker))
+        self._chance, self._now = random.Random(seed), 0.0
+        self._tickets_requested = self._in_flight = 0
+        self._tasks = [self._count_other_client(other_client_times)]
+        self._tasks += [self._work() for _ in range(workers)]
+        # Each task continues at its last entry in the queue; a waiting one also at any response.
+        self._queue: list[tuple[float, int, int]] = []
+        self._entries, self._waiting = dict[int, int](), set[int]()
+        self._number = 0
+        for task in range(len(self._tasks)):
+            self._schedule(task, 0.0)
 
     def run(self) -> SimulationResult:
         """Process all events in the order of their times."""
         while self._queue and not self._is_over():
-            moment, _, act = heapq.heappop(self._queue)
-            act(moment)
+            self._now, number, task = heapq.heappop(self._queue)
+            if self._entries[task] != number:
+                continue
+            self._waiting.discard(task)
+            pause = next(self._tasks[task], None)
+            if isinstance(pause, Wait):
+                self._waiting.add(task)
+                pause = None if pause.seconds is None else self._now + pause.seconds
+            if pause is not None:
+                self._schedule(task, pause)
         assert self._is_over(), "all workers wait and no event is scheduled"
         return self.outcome
 
@@ -223,123 +229,69 @@ class LimiterSimulation:
             return self._in_flight == 0
         return self.outcome.answered == self.requests
 
-    def _schedule(self, at: float, act: Callable[[float], None]) -> None:
-        self._events += 1
-        heapq.heappush(self._queue, (at, self._events, act))
+    def _schedule(self, task: int, at: float) -> None:
+        self._number += 1
+        self._entries[task] = self._number
+        heapq.heappush(self._queue, (at, self._number, task))
 
-    def _count_other_client(self, now: float) -> None:
-        is_accepted = self.counter.count_request(EPOCH + now)
-        self.outcome.others_answered += is_accepted
-        self.outcome.others_refused += not is_accepted
+    def _count_other_client(self, times: Sequence[float]) -> Iterator[float | Wait]:
+        for moment in times:
+            yield moment
+            self.counter.count_request(EPOCH + moment)
 
-    def _request_ticket(self, now: float, worker: int) -> None:
-        self._waiting.pop(worker, None)
-        if self.outcome.answered + self._in_flight >= self.requests:
-            # All remaining requests are in flight. If one is lost, this worker is needed again.
-            self._waiting[worker] = self._events
-            return
-        self._tickets_requested += 1
-        assert self._tickets_requested <= TICKETS_PER_REQUEST_MAX * self.requests, (
-            "too many tickets requested"
-        )
-        match self.limiter.acquire(now):
-            case Ticket() as ticket:
-                self._send(now, worker, ticket)
-            case Wait(seconds):
-                self._schedule_retry(now, worker, seconds)
-            case QuotaExhausted() as spent:
-                self.outcome.spent = spent
-                self.outcome.spent_at = min(self.outcome.spent_at, now)
+    def _work(self) -> Iterator[float | Wait]:
+        while True:
+            if self.outcome.answered + self._in_flight >= self.requests:
+                # All remaining requests are in flight. If one is lost, this worker is needed again.
+                yield Wait(None)
+                continue
+            self._tickets_requested += 1
+            assert self._tickets_requested <= TICKETS_PER_REQUEST_MAX * self.requests
+            match self.limiter.acquire(self._now):
+                case Ticket() as ticket:
+                    yield from self._send(ticket)
+                case Wait(seconds) as wait:
+                    assert seconds is not None or self._in_flight > 0, "waits for no response"
+                    assert seconds is None or 0 < seconds <= 120, seconds
+                    assert seconds is None or self._now + seconds > self._now, "is too short"
+                    yield wait
+                case QuotaExhausted() as spent:
+                    self.outcome.spent = spent
+                    self.outcome.spent_at = min(self.outcome.spent_at, self._now)
+                    return
 
-    def _schedule_retry(self, now: float, worker: int, seconds: float | None) -> None:
-        assert seconds is not None or self._in_flight > 0, (
-            "waits for a response while no request is in flight"
-        )
-        self._waiting[worker] = mark = self._events
-        if seconds is None:
-            return
-        assert 0 < seconds <= 120, seconds
-        assert now + seconds > now, "the wait is shorter than the resolution of the clock"
-
-        def act(then: float) -> None:
-            if self._waiting.get(worker) == mark:
-                self._request_ticket(then, worker)
-
-        self._schedule(now + seconds, act)
-
-    def _send(self, now: float, worker: int, ticket: Ticket) -> None:
+    def _send(self, ticket: Ticket) -> Iterator[float]:
+        """Send a request to the server, which may be lost, and report its end to the limiter."""
         outcome, network, chance = self.outcome, self.network, self._chance
-        outcome.sent_at.append(now)
+        outcome.sent_at.append(self._now)
         self._in_flight += 1
         outcome.in_flight_max = max(outcome.in_flight_max, self._in_flight)
-        arrives_at = now + network.draw_one_way_seconds(chance)
+        arrives_at = self._now + network.draw_one_way_seconds(chance)
         lands_at = arrives_at + network.draw_one_way_seconds(chance)
+        gives_up_at = self._now + network.deadline_seconds
         is_request_lost, is_answer_lost = (chance.random() < network.loss for _ in range(2))
-        gives_up_at = now + network.deadline_seconds
-        if is_request_lost or is_answer_lost or lands_at > gives_up_at:
-            self._schedule(gives_up_at, lambda then: self._give_up(then, worker, ticket))
-            lands_at = math.inf
+        is_accepted = False
         if not is_request_lost:
-            self._schedule(
-                arrives_at, lambda then: self._arrive_at_server(then, lands_at, worker, ticket)
-            )
-
-    def _arrive_at_server(
-        self, now: float, responds_at: float, worker: int, ticket: Ticket
-    ) -> None:
-        is_accepted = self.counter.count_request(EPOCH + now)
-        if math.isinf(responds_at):
-            return
-        arrived = self.style.make_headers(self.counter, now)
-        date = self.style.make_date(now)
-
-        def act(then: float) -> None:
-            self._receive_response(then, worker, ticket, is_accepted, (arrived, date))
-
-        if self.style.is_stamped_on_arrival:
-            self._schedule(responds_at, act)
-            return
-        # The server takes its time after counting, and writes the headers at the end.
-        leaves_at = now + (responds_at - now) / 2
-
-        def leave(then: float) -> None:
-            nonlocal arrived, date
-            arrived, date = self.style.make_headers(self.counter, then), self.style.make_date(then)
-            self._schedule(responds_at, act)
-
-        self._schedule(leaves_at, leave)
-
-    def _receive_response(
-        self,
-        now: float,
-        worker: int,
-        ticket: Ticket,
-        is_accepted: bool,
-        headers_and_date: tuple[RateHeaders, float | None],
-    ) -> None:
+            yield arrives_at
+            is_accepted = self.counter.count_request(EPOCH + self._now)
+        is_lost = is_request_lost or is_answer_lost or lands_at > gives_up_at
+        if not is_lost and not self.style.is_stamped_on_arrival:
+            # The server takes its time after counting, and writes the headers at the end.
+            yield (arrives_at + lands_at) / 2
+        rate = self.style.make_headers(self.counter, self._now)
+        yield gives_up_at if is_lost else lands_at
         self._in_flight -= 1
-        rate, date = headers_and_date
-        if is_accepted:
-            self.outcome.answered += 1
-            self.outcome.ended_at = now
-            self.limiter.record_response(now, ticket, replace(rate, date=date))
+        if is_lost:
+            outcome.lost += 1
+            self.limiter.record_lost(self._now, ticket)
+        elif is_accepted:
+            outcome.answered, outcome.ended_at = outcome.answered + 1, self._now
+            self.limiter.record_response(self._now, ticket, rate)
         else:
-            self.outcome.refused_at.append(now)
-            self.limiter.record_refusal(
-                now, ticket, replace(rate, date=date), self._chance.random()
-            )
-        self._request_all_tickets(now, worker)
-
-    def _give_up(self, now: float, worker: int, ticket: Ticket) -> None:
-        self._in_flight -= 1
-        self.outcome.lost += 1
-        self.limiter.record_lost(now, ticket)
-        self._request_all_tickets(now, worker)
-
-    def _request_all_tickets(self, now: float, worker: int) -> None:
-        self._request_ticket(now, worker)
-        for each in sorted(self._waiting.keys() - {worker}):
-            self._request_ticket(now, each)
+            outcome.refused_at.append(self._now)
+            self.limiter.record_refusal(self._now, ticket, rate, chance.random())
+        for task in sorted(self._waiting):
+            self._schedule(task, self._now)
 
 
 KINDS: dict[str, Callable[[int, float], Counter]] = {

@@ -42,6 +42,8 @@ from tests.client.peer import (
 )
 from tests.support.clock import ClientClock
 
+pytestmark = pytest.mark.anyio
+
 HTML = b"<!doctype html><h1>Bad Gateway</h1>"
 BODY = json.dumps({"data": RECORD}).encode()
 ANSWER = make_response(200, BODY)
@@ -154,17 +156,14 @@ def test_every_request_rejected_with_429_is_sent_again(call: str, reset: dict[st
     assert (None, 3) == call_with_replies(call, *[send_json(429, {}, reset)] * 2, success)
 
 
-def test_repeated_429s_end_after_the_maximum_of_attempts() -> None:
+async def test_repeated_429s_end_after_the_maximum_of_attempts() -> None:
     limits = Limits(attempts_max=4, retry_seconds_max=10_000.0)
     reply = send_json(429, {}, {"X-RateLimit-Reset": "5"})
 
-    async def act() -> None:
-        async with Peer(reply) as peer, make_client(peer.base_url, limits=limits) as client:
-            with pytest.raises(RateLimited):
-                await READS["get"](client)
-            assert 2 <= len(peer.requests) <= 4
-
-    asyncio.run(act())
+    async with Peer(reply) as peer, make_client(peer.base_url, limits=limits) as client:
+        with pytest.raises(RateLimited):
+            await READS["get"](client)
+        assert 2 <= len(peer.requests) <= 4
 
 
 @pytest.mark.parametrize("call", READS)
@@ -245,29 +244,23 @@ def test_a_write_that_could_not_connect_is_sent_once_the_server_listens(call: st
 
 
 @pytest.mark.parametrize("call", WRITES)
-def test_a_write_that_could_not_connect_in_time_is_not_in_doubt(call: str) -> None:
-    async def act() -> None:
-        limits = Limits(deadline_seconds=0.1)
-        async with Peer(send_nothing) as peer:
-            address = peer.base_url.replace("http:", "https:")
-            async with make_client(address, limits=limits) as client:
-                with pytest.raises(Unreachable, match=r"no connection in time, of 0\.1 s"):
-                    await WRITES[call](client)
-
-    asyncio.run(act())
+async def test_a_write_that_could_not_connect_in_time_is_not_in_doubt(call: str) -> None:
+    limits = Limits(deadline_seconds=0.1)
+    async with Peer(send_nothing) as peer:
+        address = peer.base_url.replace("http:", "https:")
+        async with make_client(address, limits=limits) as client:
+            with pytest.raises(Unreachable, match=r"no connection in time, of 0\.1 s"):
+                await WRITES[call](client)
 
 
-def test_gzip_answers_are_requested_and_unpacked() -> None:
-    async def act() -> None:
-        async with Peer(send_bytes(make_response(200, gzip.compress(BODY), GZIP))) as peer:
-            async with make_client(peer.base_url) as client:
-                assert RECORD == (await client.detail("jobs", "5d1c")).raw
-            headers = peer.requests[0].headers
-        assert "gzip" == headers["accept-encoding"]
-        assert "application/json" == headers["content-type"] == headers["accept"]
-        assert f"Bearer {KEY}" == headers["authorization"]
-
-    asyncio.run(act())
+async def test_gzip_answers_are_requested_and_unpacked() -> None:
+    async with Peer(send_bytes(make_response(200, gzip.compress(BODY), GZIP))) as peer:
+        async with make_client(peer.base_url) as client:
+            assert RECORD == (await client.detail("jobs", "5d1c")).raw
+        headers = peer.requests[0].headers
+    assert "gzip" == headers["accept-encoding"]
+    assert "application/json" == headers["content-type"] == headers["accept"]
+    assert f"Bearer {KEY}" == headers["authorization"]
 
 
 @pytest.mark.parametrize("fault", ["bomb", "endless"])

@@ -17,6 +17,8 @@ from connector.sandbox.server import Sandbox
 from tests.repository import ROOT
 from tests.sandbox.world import COUNTS, ServedSandbox, open_sandbox
 
+pytestmark = pytest.mark.anyio
+
 WRITABLE = tuple(name for name, each in CATALOG.items() if "create" in each.operations)
 PAGE = (ROOT / "docs" / "API_NOTES.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
@@ -161,15 +163,12 @@ def test_a_missing_record_raises_not_found(world: ServedSandbox, act: Any) -> No
     assert caught.value.is_api_error
 
 
-def test_a_closed_client_raises_an_error(world: ServedSandbox) -> None:
-    async def act() -> None:
-        async with Client(world.sandbox.base_url, world.sandbox.key) as client:
+async def test_a_closed_client_raises_an_error(world: ServedSandbox) -> None:
+    async with Client(world.sandbox.base_url, world.sandbox.key) as client:
+        await client.page("jobs")
+    for _ in range(3):
+        with pytest.raises(Misused, match="closed"):
             await client.page("jobs")
-        for _ in range(3):
-            with pytest.raises(Misused, match="closed"):
-                await client.page("jobs")
-
-    asyncio.run(act())
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

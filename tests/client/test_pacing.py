@@ -20,6 +20,8 @@ from tests.client.peer import RECORD, Peer, Reply, found, reply_after, send_json
 from tests.support.clock import ClientClock
 from tests.support.errors import has_code
 
+pytestmark = pytest.mark.anyio
+
 DEADLINE_SECONDS = 20
 
 
@@ -30,21 +32,18 @@ async def get_job(client: Client) -> None:
 
 
 @pytest.mark.parametrize("connections", [1, 3])
-def test_requests_in_flight_never_exceed_the_connections(connections: int) -> None:
-    async def act() -> None:
-        headers = {"X-RateLimit-Limit": "1000", "X-RateLimit-Remaining": "900"}
-        reply = send_json(200, {"data": RECORD}, {**headers, "X-RateLimit-Reset": "50"})
-        are_in_flight = asyncio.Event()
-        # The first request is sent alone, because the rate limit is not known yet.
-        async with Peer(reply, reply_when_concurrent(connections, are_in_flight, reply)) as peer:
-            async with make_client(peer.base_url, connections=connections) as client:
-                await get_job(client)
-                await asyncio.gather(*(get_job(client) for _ in range(20)))
-            assert are_in_flight.is_set()
-            assert connections == peer.in_flight_max
-            assert 21 == len(peer.requests)
-
-    asyncio.run(act())
+async def test_requests_in_flight_never_exceed_the_connections(connections: int) -> None:
+    headers = {"X-RateLimit-Limit": "1000", "X-RateLimit-Remaining": "900"}
+    reply = send_json(200, {"data": RECORD}, {**headers, "X-RateLimit-Reset": "50"})
+    are_in_flight = asyncio.Event()
+    # The first request is sent alone, because the rate limit is not known yet.
+    async with Peer(reply, reply_when_concurrent(connections, are_in_flight, reply)) as peer:
+        async with make_client(peer.base_url, connections=connections) as client:
+            await get_job(client)
+            await asyncio.gather(*(get_job(client) for _ in range(20)))
+        assert are_in_flight.is_set()
+        assert connections == peer.in_flight_max
+        assert 21 == len(peer.requests)
 
 
 def reply_when_concurrent(count: int, met: asyncio.Event, then: Reply) -> Reply:
@@ -77,147 +76,122 @@ async def measure_wait_after(status: int, retry_after: dict[str, str]) -> float:
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_plausible_retry_after_is_respected(status: int) -> None:
-    async def act() -> None:
-        unsaid = await measure_wait_after(status, {})
-        for retry_after, seconds in (("30", 30), ("Sat, 21 Nov 2026 10:00:45 GMT", 45)):
-            waited = await measure_wait_after(status, {"Retry-After": retry_after})
-            assert seconds <= waited <= seconds + 15
-        for retry_after in ("-5", "soon", "Sat, 21 Nov 2026 09:00:00 GMT"):
-            assert unsaid == await measure_wait_after(status, {"Retry-After": retry_after})
-
-    asyncio.run(act())
+async def test_a_plausible_retry_after_is_respected(status: int) -> None:
+    unsaid = await measure_wait_after(status, {})
+    for retry_after, seconds in (("30", 30), ("Sat, 21 Nov 2026 10:00:45 GMT", 45)):
+        waited = await measure_wait_after(status, {"Retry-After": retry_after})
+        assert seconds <= waited <= seconds + 15
+    for retry_after in ("-5", "soon", "Sat, 21 Nov 2026 09:00:00 GMT"):
+        assert unsaid == await measure_wait_after(status, {"Retry-After": retry_after})
 
 
 @pytest.mark.parametrize(("status", "error"), [(429, Stopped), (503, ServerFailed)])
-def test_a_retry_after_of_more_than_a_minute_fails_without_a_wait(
+async def test_a_retry_after_of_more_than_a_minute_fails_without_a_wait(
     status: int, error: type[Exception]
 ) -> None:
-    async def act() -> None:
-        clock = ClientClock()
-        async with (
-            Peer(send_json(status, {}, {"Retry-After": "3600"}), found) as peer,
-            make_client(peer.base_url, clock) as client,
-        ):
-            with pytest.raises(error):
-                await get_job(client)
-            assert 1 == len(peer.requests)
-        assert not any(clock.waits)
-
-    asyncio.run(act())
+    clock = ClientClock()
+    async with (
+        Peer(send_json(status, {}, {"Retry-After": "3600"}), found) as peer,
+        make_client(peer.base_url, clock) as client,
+    ):
+        with pytest.raises(error):
+            await get_job(client)
+        assert 1 == len(peer.requests)
+    assert not any(clock.waits)
 
 
-def test_overlapping_waits_are_counted_once() -> None:
+async def test_overlapping_waits_are_counted_once() -> None:
     headers = {"X-RateLimit-Limit": "9", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "40"}
     tally, held = RequestTally(), list[float]()
     tally.report_wait = held.append
 
-    async def act() -> None:
-        clock = ClientClock()
-        async with (
-            Peer(send_json(200, {"data": RECORD}, headers), found) as peer,
-            make_client(peer.base_url, clock, observer=tally) as client,
-        ):
-            await get_job(client)
-            begun = clock.now
-            await asyncio.gather(*(get_job(client) for _ in range(3)))
-        assert 0 < tally.waited_seconds <= clock.now - begun
-        assert max(held) >= 40
-
-    asyncio.run(act())
+    clock = ClientClock()
+    async with (
+        Peer(send_json(200, {"data": RECORD}, headers), found) as peer,
+        make_client(peer.base_url, clock, observer=tally) as client,
+    ):
+        await get_job(client)
+        begun = clock.now
+        await asyncio.gather(*(get_job(client) for _ in range(3)))
+    assert 0 < tally.waited_seconds <= clock.now - begun
+    assert max(held) >= 40
 
 
-def test_time_in_the_queue_does_not_count_against_retries() -> None:
+async def test_time_in_the_queue_does_not_count_against_retries() -> None:
     headers = {"X-RateLimit-Limit": "9", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "50"}
 
-    async def act() -> None:
-        clock = ClientClock()
-        last = send_json(200, {"data": RECORD}, headers)
-        async with Peer(last, send_json(500, {}, {}), found) as peer:
-            limits = Limits(retry_seconds_max=52.0)
-            async with make_client(peer.base_url, clock, limits=limits) as client:
+    clock = ClientClock()
+    last = send_json(200, {"data": RECORD}, headers)
+    async with Peer(last, send_json(500, {}, {}), found) as peer:
+        limits = Limits(retry_seconds_max=52.0)
+        async with make_client(peer.base_url, clock, limits=limits) as client:
+            await get_job(client)
+            await get_job(client)
+        assert 3 == len(peer.requests)
+    assert sum(clock.waits) >= 50
+
+    clock = ClientClock()
+    async with Peer(last, found) as peer:
+        limits = Limits(retry_seconds_max=45.0)
+        async with make_client(peer.base_url, clock, limits=limits) as client:
+            await get_job(client)
+            with pytest.raises(
+                RateLimited, match="was not sent, because the wait for the rate limit is too long"
+            ):
                 await get_job(client)
+        assert 1 == len(peer.requests)
+    assert [] == clock.waits
+
+
+async def test_a_second_attempt_that_would_wait_too_long_ends_the_request() -> None:
+    clock = ClientClock()
+    async with Peer(send_json(429, {}, {"X-RateLimit-Reset": "40"})) as peer:
+        limits = Limits(retry_seconds_max=52.0)
+        async with make_client(peer.base_url, clock, limits=limits) as client:
+            with pytest.raises(RateLimited, match="was not sent"):
                 await get_job(client)
-            assert 3 == len(peer.requests)
-        assert sum(clock.waits) >= 50
-
-        clock = ClientClock()
-        async with Peer(last, found) as peer:
-            limits = Limits(retry_seconds_max=45.0)
-            async with make_client(peer.base_url, clock, limits=limits) as client:
-                await get_job(client)
-                with pytest.raises(
-                    RateLimited,
-                    match="was not sent, because the wait for the rate limit is too long",
-                ):
-                    await get_job(client)
-            assert 1 == len(peer.requests)
-        assert [] == clock.waits
-
-    asyncio.run(act())
+        assert 2 == len(peer.requests)
+    assert 40 <= sum(clock.waits) <= 52
 
 
-def test_a_second_attempt_that_would_wait_too_long_ends_the_request() -> None:
-    async def act() -> None:
-        clock = ClientClock()
-        async with Peer(send_json(429, {}, {"X-RateLimit-Reset": "40"})) as peer:
-            limits = Limits(retry_seconds_max=52.0)
-            async with make_client(peer.base_url, clock, limits=limits) as client:
-                with pytest.raises(RateLimited, match="was not sent"):
-                    await get_job(client)
-            assert 2 == len(peer.requests)
-        assert 40 <= sum(clock.waits) <= 52
-
-    asyncio.run(act())
-
-
-def test_a_cancelled_request_releases_its_connection_and_ticket() -> None:
-    async def act() -> None:
-        async with Peer(send_nothing, found) as peer:
-            async with make_client(peer.base_url, connections=1) as client:
-                task = asyncio.create_task(get_job(client))
-                await peer.has_request.wait()
-                # The next would wait for the first's answer as long as the pace expects one.
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
-                await get_job(client)
-                await get_job(client)
-            assert 3 == len(peer.requests)
-
-    asyncio.run(act())
+async def test_a_cancelled_request_releases_its_connection_and_ticket() -> None:
+    async with Peer(send_nothing, found) as peer:
+        async with make_client(peer.base_url, connections=1) as client:
+            task = asyncio.create_task(get_job(client))
+            await peer.has_request.wait()
+            # The next would wait for the first's answer as long as the pace expects one.
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await get_job(client)
+            await get_job(client)
+        assert 3 == len(peer.requests)
 
 
-def test_a_used_up_monthly_quota_stops_requests_immediately() -> None:
+async def test_a_used_up_monthly_quota_stops_requests_immediately() -> None:
     headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "4102444800"}
 
-    async def act() -> None:
-        reply = send_json(429, {}, {**headers, "Date": "Wed, 04 Mar 2026 05:06:07 GMT"})
-        async with Peer(reply) as peer, make_client(peer.base_url) as client:
-            for _ in range(3):
-                with pytest.raises(Stopped, check=has_code("quota_spent")):
-                    await get_job(client)
-            assert 1 == len(peer.requests)
-
-    asyncio.run(act())
+    reply = send_json(429, {}, {**headers, "Date": "Wed, 04 Mar 2026 05:06:07 GMT"})
+    async with Peer(reply) as peer, make_client(peer.base_url) as client:
+        for _ in range(3):
+            with pytest.raises(Stopped, check=has_code("quota_spent")):
+                await get_job(client)
+        assert 1 == len(peer.requests)
 
 
-def test_a_request_cancelled_while_waiting_releases_its_place() -> None:
-    async def act() -> None:
-        gate = asyncio.Event()
-        async with Peer(reply_after(gate, found), found) as peer:
-            async with make_client(peer.base_url, connections=2) as client:
-                first = asyncio.create_task(get_job(client))
-                await peer.has_request.wait()
-                waiting = asyncio.create_task(get_job(client))
-                await asyncio.sleep(0)
-                waiting.cancel()
-                await asyncio.gather(waiting, return_exceptions=True)
-                gate.set()
-                await first
-                await asyncio.gather(get_job(client), get_job(client))
-            assert 3 == len(peer.requests)
-
-    asyncio.run(act())
+async def test_a_request_cancelled_while_waiting_releases_its_place() -> None:
+    gate = asyncio.Event()
+    async with Peer(reply_after(gate, found), found) as peer:
+        async with make_client(peer.base_url, connections=2) as client:
+            first = asyncio.create_task(get_job(client))
+            await peer.has_request.wait()
+            waiting = asyncio.create_task(get_job(client))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            gate.set()
+            await first
+            await asyncio.gather(get_job(client), get_job(client))
+        assert 3 == len(peer.requests)
 
 
 CONNECTIONS = 4

@@ -16,6 +16,8 @@ from tests.client.calls import KEY, READS, WRITES, make_client
 from tests.client.peer import Peer, found, listed, make_response, send_bytes
 from tests.support.tls import PEM, make_server_context
 
+pytestmark = pytest.mark.anyio
+
 EXPIRED = Path(__file__).with_name("expired.pem")
 
 
@@ -50,44 +52,35 @@ def make_outdated_context() -> ssl.SSLContext:
         (make_outdated_context, PEM, "127.0.0.1", "no_tls", "cannot be reached"),
     ],
 )  # fmt: skip
-def test_a_server_without_a_valid_certificate_gets_no_request(
+async def test_a_server_without_a_valid_certificate_gets_no_request(
     make: Any, ca_file: Path | None, host: str, code: str, text: str
 ) -> None:
-    async def act() -> None:
-        async with Peer(found, tls=make()) as peer:
-            address = peer.base_url.replace("127.0.0.1", host)
-            error = await read_error(address, ca_file=ca_file)
-            assert [] == peer.requests
-        assert code == error.code
-        assert text in str(error)
-
-    asyncio.run(act())
+    async with Peer(found, tls=make()) as peer:
+        address = peer.base_url.replace("127.0.0.1", host)
+        error = await read_error(address, ca_file=ca_file)
+        assert [] == peer.requests
+    assert code == error.code
+    assert text in str(error)
 
 
-def test_a_certificate_signed_by_the_configured_authority_is_accepted() -> None:
-    async def act() -> None:
-        async with Peer(found, tls=make_server_context()) as peer:
-            async with make_client(peer.base_url, ca_file=PEM) as client:
-                assert "5d1c" == (await client.detail("jobs", "5d1c")).id
-            assert 1 == len(peer.requests)
-
-    asyncio.run(act())
+async def test_a_certificate_signed_by_the_configured_authority_is_accepted() -> None:
+    async with Peer(found, tls=make_server_context()) as peer:
+        async with make_client(peer.base_url, ca_file=PEM) as client:
+            assert "5d1c" == (await client.detail("jobs", "5d1c")).id
+        assert 1 == len(peer.requests)
 
 
-def test_a_port_without_tls_and_an_unknown_host_are_named() -> None:
-    async def act() -> None:
-        async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.read(1_000)
-            writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-            writer.close()
+async def test_a_port_without_tls_and_an_unknown_host_are_named() -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1_000)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
 
-        async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
-            port = server.sockets[0].getsockname()[1]
-            assert "no_tls" == (await read_error(f"https://127.0.0.1:{port}")).code
-        assert "name_not_resolved" == (await read_error("https://acme.invalid")).code
-        assert "connection_refused" == (await read_error("http://127.0.0.1:9")).code
-
-    asyncio.run(act())
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        assert "no_tls" == (await read_error(f"https://127.0.0.1:{port}")).code
+    assert "name_not_resolved" == (await read_error("https://acme.invalid")).code
+    assert "connection_refused" == (await read_error("http://127.0.0.1:9")).code
 
 
 @pytest.mark.parametrize(("name", "reason"), [
@@ -111,47 +104,36 @@ def test_an_address_without_https_is_refused(address: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["", "/", "/tenant", "/tenant/", "/tenant/api/v1/", "/api/v1"])
-def test_every_request_is_sent_below_the_base_address(path: str) -> None:
-    async def act() -> None:
-        async with Peer(listed) as peer, make_client(peer.base_url + path) as client:
-            await client.page("jobs", search="a&b=c#d")
-            target = peer.requests[0].target
-        tenant = "/tenant" if "tenant" in path else ""
-        assert f"{tenant}/api/v1/jobs?page=1&per_page=100&search=a%26b%3Dc%23d" == target
-
-    asyncio.run(act())
+async def test_every_request_is_sent_below_the_base_address(path: str) -> None:
+    async with Peer(listed) as peer, make_client(peer.base_url + path) as client:
+        await client.page("jobs", search="a&b=c#d")
+        target = peer.requests[0].target
+    tenant = "/tenant" if "tenant" in path else ""
+    assert f"{tenant}/api/v1/jobs?page=1&per_page=100&search=a%26b%3Dc%23d" == target
 
 
 @pytest.mark.parametrize("status", [302, 308])
 @pytest.mark.parametrize("name", [*READS, *WRITES])
-def test_redirects_are_not_followed(status: int, name: str) -> None:
-    async def act() -> None:
-        async with Peer(found) as other:
-            target = f"{other.base_url}/api/v1/jobs?token=1"
-            async with Peer(send_bytes(make_response(status, b"", {"Location": target}))) as peer:
-                async with make_client(peer.base_url) as client:
-                    expected = NotTheApi if name in READS else InDoubt
-                    with pytest.raises(
-                        expected, match=r"redirect to http://127\S*/jobs, "
-                    ) as error:
-                        await {**READS, **WRITES}[name](client)
-                assert 1 == len(peer.requests)
-            assert [] == other.requests
-            assert "token" not in str(error.value)
-
-    asyncio.run(act())
+async def test_redirects_are_not_followed(status: int, name: str) -> None:
+    async with Peer(found) as other:
+        target = f"{other.base_url}/api/v1/jobs?token=1"
+        async with Peer(send_bytes(make_response(status, b"", {"Location": target}))) as peer:
+            async with make_client(peer.base_url) as client:
+                expected = NotTheApi if name in READS else InDoubt
+                with pytest.raises(expected, match=r"redirect to http://127\S*/jobs, ") as error:
+                    await {**READS, **WRITES}[name](client)
+            assert 1 == len(peer.requests)
+        assert [] == other.requests
+        assert "token" not in str(error.value)
 
 
-def test_cookies_are_not_stored() -> None:
-    async def act() -> None:
-        body, cookie = b'{"data": {"id": "5d1c"}}', {"Set-Cookie": "session=abc; Path=/"}
-        peer = Peer(send_bytes(make_response(200, body, cookie)))
-        async with peer, make_client(peer.base_url) as client:
-            await client.detail("jobs", "5d1c")
-            await client.detail("jobs", "5d1c")
-        assert [False, False] == ["cookie" in each.headers for each in peer.requests]
-
-    asyncio.run(act())
+async def test_cookies_are_not_stored() -> None:
+    body, cookie = b'{"data": {"id": "5d1c"}}', {"Set-Cookie": "session=abc; Path=/"}
+    peer = Peer(send_bytes(make_response(200, body, cookie)))
+    async with peer, make_client(peer.base_url) as client:
+        await client.detail("jobs", "5d1c")
+        await client.detail("jobs", "5d1c")
+    assert [False, False] == ["cookie" in each.headers for each in peer.requests]
 
 
 # -- Proxy -----------------------------------------------------------------------------------------
@@ -203,37 +185,28 @@ class TunnelProxy:
         writer.close()
 
 
-def test_a_configured_proxy_is_used_and_sees_only_encrypted_data() -> None:
-    async def act() -> None:
-        async with TunnelProxy() as proxy, Peer(found, tls=make_server_context()) as peer:
-            async with make_client(peer.base_url, ca_file=PEM, proxy=proxy.address) as client:
-                assert "5d1c" == (await client.detail("jobs", "5d1c")).id
-            assert [f"CONNECT 127.0.0.1:{peer.port} HTTP/1.1"] == proxy.asked
-            assert "authorization" in peer.requests[0].headers
-        assert b"planted" not in proxy.seen
-        assert b"uthorization" not in proxy.seen
+async def test_a_configured_proxy_is_used_and_sees_only_encrypted_data() -> None:
+    async with TunnelProxy() as proxy, Peer(found, tls=make_server_context()) as peer:
+        async with make_client(peer.base_url, ca_file=PEM, proxy=proxy.address) as client:
+            assert "5d1c" == (await client.detail("jobs", "5d1c")).id
+        assert [f"CONNECT 127.0.0.1:{peer.port} HTTP/1.1"] == proxy.asked
+        assert "authorization" in peer.requests[0].headers
+    assert b"planted" not in proxy.seen
+    assert b"uthorization" not in proxy.seen
 
-        async with (
-            TunnelProxy(refuses=True) as proxy,
-            Peer(found, tls=make_server_context()) as peer,
-        ):
-            error = await read_error(peer.base_url, ca_file=PEM, proxy=proxy.address)
-            assert ("proxy_refused", []) == (error.code, peer.requests)
-
-    asyncio.run(act())
+    async with TunnelProxy(refuses=True) as proxy, Peer(found, tls=make_server_context()) as peer:
+        error = await read_error(peer.base_url, ca_file=PEM, proxy=proxy.address)
+        assert ("proxy_refused", []) == (error.code, peer.requests)
 
 
-def test_no_other_proxy_is_used_and_none_for_unencrypted_requests(
+async def test_no_other_proxy_is_used_and_none_for_unencrypted_requests(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def act() -> None:
-        async with TunnelProxy() as proxy, Peer(found) as peer:
-            for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-                monkeypatch.setenv(name, proxy.address)
-                monkeypatch.setenv(name.lower(), proxy.address)
-            for address in (None, proxy.address):
-                async with make_client(peer.base_url, proxy=address) as client:
-                    await client.detail("jobs", "5d1c")
-            assert ([], 2) == (proxy.asked, len(peer.requests))
-
-    asyncio.run(act())
+    async with TunnelProxy() as proxy, Peer(found) as peer:
+        for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy.address)
+            monkeypatch.setenv(name.lower(), proxy.address)
+        for address in (None, proxy.address):
+            async with make_client(peer.base_url, proxy=address) as client:
+                await client.detail("jobs", "5d1c")
+        assert ([], 2) == (proxy.asked, len(peer.requests))

@@ -29,17 +29,20 @@ def test_every_created_file_is_private_to_its_owner(tmp_path: Path) -> None:
     try:
         with Sandbox(counts=COUNTS, keys={KEY: ("*",)}) as sandbox:
             environ = variables(sandbox.base_url, tmp_path / "above" / "data")
-            assert 0 == call(["pull", "jobs", "candidates"], environ).status
             people.write_text(PEOPLE, encoding="utf-8")
             people.chmod(0o600)
-            pushed = ["push", "candidates", str(people), "--mode", "create", "--apply"]
-            assert 0 == call(pushed, environ).status
-            assert 0 == call(["backup", str(tmp_path / "kept" / "here")], environ).status
             id = next(iter(sandbox.store.records("candidates")))
-            sandbox.store.delete("candidates", id)
-            assert 0 == call(["pull", "candidates"], environ).status
-            assert 0 == call(["person", "purge", id, "--apply"], environ).status
-            assert 0 == call(["status"], environ).status
+            for words in (
+                "pull jobs candidates",
+                f"push candidates {people} --mode create --apply",
+                f"backup {tmp_path / 'kept' / 'here'}",
+                "pull candidates",
+                f"person purge {id} --apply",
+                "status",
+            ):
+                if words == "pull candidates":
+                    sandbox.store.delete("candidates", id)
+                assert 0 == call(words.split(), environ).status, words
     finally:
         os.umask(former)
 

@@ -94,7 +94,7 @@ def find_wide_permissions(folder: Path) -> Iterator[WidePermissions]:
     Files for analysts, such as the published file, are omitted. If only its owner can open the
     folder, nothing is yielded, because its files are protected too.
     """
-    if os.name != "posix":
+    if os.name != "posix" or not folder.is_dir():
         return
     found = _wide_permissions_of(folder)
     if found is None:

@@ -18,7 +18,9 @@ from typing import Any, ClassVar
 DONE, FAILED, MISUSED, PARTIAL, STOPPED = range(5)
 """Exit statuses of the commands."""
 
-_RESTORE = "Restore a backup to an empty folder with 'connector restore'. Without a backup, "
+_RESTORE = (
+    "With a backup, move the account's folder away and run 'connector restore'. Without a backup, "
+)
 
 
 class ConnectorError(Exception):
@@ -247,7 +249,8 @@ class NotTheApi(ConnectorError):
     codes: ClassVar = {
         # Redirects are not followed, because the key must not be sent to another address.
         "redirected": (
-            "If the target is correct, set CONNECTOR_BASE_URL to its part before '/api/v1'."
+            "If this is the platform's new address, set CONNECTOR_BASE_URL to it, without '/api/v1'"
+            " and what follows."
         ),
         "answer_broken": "Run the command again later, then send the reason to the API's support.",
     }
@@ -307,8 +310,8 @@ class WarehouseError(ConnectorError):
         ),
         **dict.fromkeys(
             ("state_damaged", "not_a_state", "state_lost"),
-            f"{_RESTORE}pull into the empty folder: the history starts again. Do not push earlier"
-            " files again, because their rows may be created twice.",
+            f"{_RESTORE}move it away and run 'connector pull': the history starts again. Do not"
+            " push earlier files again, because their rows may be created twice.",
         ),
         "folder_mixed": f"{_RESTORE}copy the file that belongs to this account back to the folder.",
         "damaged_log": "Move this log to another folder, then run 'connector pull'.",
@@ -331,6 +334,8 @@ def file_error(path: Path, error: OSError, action: str | None = None) -> Warehou
     """Return the error for an `OSError` of `path`; a full disk has the code `disk_full`."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return WarehouseError(f"the disk is full: {path} cannot be written", code="disk_full")
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        action = "Raise the limit of open files, for example with 'ulimit -n 1024'."
     if error.errno == errno.EROFS:
         action = action or "Check the disk and make the file system writable again."
     return WarehouseError(f"{path} cannot be used: {error.strerror or error}", action=action)
@@ -373,11 +378,19 @@ class ModelFailed(ModelError):
 class PublishingRefused(ConnectorError):
     """Blocking checks failed, so the earlier published file stays. `failed` are their names."""
 
-    action = "Correct the rows that the checks report, or the seeds, then run 'connector publish'."
+    action = (
+        "'connector models test' shows the rows. Correct them on the platform, or the seeds, and"
+        " pull again."
+    )
 
-    def __init__(self, failed: Sequence[tuple[str, int | None]]) -> None:
-        """`failed` has each check with its rows, None where they are not known."""
-        self.failed = tuple(name for name, _ in failed)
+    def __init__(
+        self, failed: Sequence[tuple[str, int | None]], results: Sequence[Any] = ()
+    ) -> None:
+        """`failed` has each check with its rows, None where they are not known.
+
+        `results` are the results of all checks.
+        """
+        self.failed, self.results = tuple(name for name, _ in failed), results
         rows = (name if n is None else f"{name} ({count_noun(n, 'row')})" for name, n in failed)
         checks = count_noun(len(failed), "check has", "checks have")
         super().__init__(f"nothing was published: {checks} failed: {', '.join(rows)}")

@@ -39,7 +39,7 @@ from pipelines.accounts import (
     run,
     to_failure,
 )
-from pipelines.models import PUBLISHED, BuildLog, publish_and_describe
+from pipelines.models import PUBLISHED, publish_and_describe
 
 PUSHING = frozenset(("push", "resolve", "undo"))
 """Holders of an account's lock for which a pull is skipped: they send rows."""
@@ -181,9 +181,7 @@ def landing_assets(accounts: Accounts) -> dg.AssetsDefinition:
         # Dagster runs no later step of a failed run, so this one publishes the loaded resources.
         if report.outcome != "failed":
             try:
-                metadata = publish_and_describe(
-                    settings, BuildLog(context.log), run_id=report.run_id
-                )[1]
+                _, metadata = publish_and_describe(settings, report.run_id)
                 yield dg.AssetMaterialization(
                     accounts.key(PUBLISHED), metadata=metadata, partition=account_of(context)
                 )

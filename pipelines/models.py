@@ -5,7 +5,6 @@ views and seeds are external assets: a run builds them with the marts and does n
 """
 
 # Dagster reads the annotations of an asset at import, so they are not postponed here.
-import logging
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +17,7 @@ from connector.catalog import CATALOG
 from connector.errors import ConnectorError, PublishingRefused
 from connector.models.project import Check, Node
 from connector.models.publish import PublishResult, publish
-from connector.models.runner import BuiltModel, CheckResult
+from connector.models.runner import CheckResult
 from connector.pulls.account import check_account
 from connector.pulls.report import explain
 from connector.settings import Settings
@@ -35,22 +34,6 @@ SOURCES = "sources_and_staging"
 
 _PARTS = {"content_type_fields": "content_types"}
 """Resource whose pull loads a table that belongs to no resource."""
-
-
-class BuildLog:
-    """Observer that writes the failed tests of a build to a run's log, and keeps all results."""
-
-    def __init__(self, log: logging.Logger) -> None:
-        self._log = log
-        self.checks: list[CheckResult] = []
-
-    def __call__(self, done: BuiltModel | CheckResult, steps: int) -> None:
-        """Keep the result of a check; log one that failed."""
-        if isinstance(done, CheckResult):
-            self.checks.append(done)
-            if done.failing:
-                check = done.check
-                self._log.warning(f"{check.name}: {done.failing} rows ({check.severity})")
 
 
 def is_recorded(node: Node) -> bool:
@@ -93,11 +76,10 @@ def model_assets(accounts: Accounts) -> tuple[dg.AssetsDefinition, list[dg.Asset
         Raises `dagster.Failure` with the names of the failed checks, or with file and line of a
         model that cannot be built.
         """
-        settings, log = account.settings(account_of(context)), BuildLog(context.log)
         try:
-            done, metadata = publish_and_describe(settings, log)
+            done, metadata = publish_and_describe(account.settings(account_of(context)))
         except PublishingRefused as error:
-            yield from _check_results(accounts, context, log.checks)
+            yield from _check_results(accounts, context, error.results)
             raise dg.Failure(
                 description=explain(error),
                 metadata={"code": error.code, "failed_checks": list(error.failed)},
@@ -222,14 +204,14 @@ def _check_key(accounts: Accounts, check: Check) -> dg.AssetCheckKey:
 
 
 def publish_and_describe(
-    settings: Settings, watch: BuildLog, run_id: str | None = None
+    settings: Settings, run_id: str | None = None
 ) -> tuple[PublishResult, dict[str, Any]]:
     """Publish, and return the result and the metadata of the published file. Raises as `publish`.
 
     `run_id` is the connector's run whose records are published.
     """
     check_account(settings)
-    done = publish(settings, run_id=run_id, watch=watch)
+    done = publish(settings, run_id=run_id)
     metadata = {name: value for name, value in done.as_json().items() if value is not None}
     return done, {"dagster/uri": done.file.absolute().as_uri(), **metadata}
 

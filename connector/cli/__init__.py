@@ -6,12 +6,16 @@ fast. `session.py` has the parts that all commands share.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from importlib import import_module
 
 import click
 
 from connector.cli.stopping import describe_interrupt, interrupt_on_signals
+
+# Otherwise numpy reserves memory for each core, which fails where memory is limited.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "Start": {

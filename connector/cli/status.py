@@ -269,7 +269,7 @@ def _print_published(terminal: Terminal, warehouse: Warehouse, now: datetime) ->
     """Print the age of the published file and of its data; return the values for `--json`."""
     path = warehouse.published
     if not path.exists():
-        terminal.say("Nothing is published yet. The first successful pull publishes it.")
+        terminal.say("Nothing is published yet. Run 'connector pull'.")
         return {"path": path, "published_at": None, "age_seconds": None}
     at, row = datetime.fromtimestamp(path.stat().st_mtime, UTC), own_publication(path)
     text = f"Published {describe_age(now - at)} ago: {path}"

@@ -127,7 +127,8 @@ def publish(
                     failed_checks=tuple(e.check.name for e in built.failed("error", "warn")),
                 )
                 if blocking := built.failed("error"):
-                    raise PublishingRefused([(e.check.name, e.failing) for e in blocking])
+                    failed = [(each.check.name, each.failing) for each in blocking]
+                    raise PublishingRefused(failed, built.checks)
                 write_publication(connection, _end(row, now(), "published"))
                 connection.execute("CHECKPOINT")
             if has_mask:

@@ -225,9 +225,17 @@ def claim_folder(
     found = check_folder(database, warehouse, loads_again=loads_again)
     if found is None:
         found = Identity(secrets.token_hex(8), address, "")
+    elif _is_unused(database, warehouse):
+        found = replace(found, address=address)  # The first address was wrong.
     check_address(found, address, warehouse)
     warehouse.prepare(loads_again=loads_again)
     return write_identity(database, warehouse, found)
+
+
+def _is_unused(database: Database, warehouse: Warehouse) -> bool:
+    """Return True if the folder has no bookmark and no push, so that it can get another address."""
+    is_loaded = warehouse.exists and warehouse.read(queries.has_bookmarks)
+    return not is_loaded and not database.rows("SELECT 1 FROM batches LIMIT 1")
 
 
 def check_folder(

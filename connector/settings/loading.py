@@ -182,7 +182,10 @@ def _read_project(environ: Mapping[str, str], cwd: Path) -> _Project:
     except ValueError as error:
         # The parser names the line and the column, and never quotes the line.
         reason = error if isinstance(error, tomllib.TOMLDecodeError) else "it is not UTF-8"
-        raise SettingsError(f"{name} is not valid TOML: {reason}") from None
+        raise SettingsError(
+            f"{name} is not valid TOML: {reason}",
+            action="Correct this line of the file. A text stands between two quotation marks.",
+        ) from None
     accounts = _require_table(top.pop("accounts", {}), name)
     _check_names(top, ENVIRONMENT, name)
     return _Project(name, path.parent, top, accounts)

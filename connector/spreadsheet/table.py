@@ -8,6 +8,7 @@ corrected here.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -170,6 +171,10 @@ def _detect_kind(path: Path, content: bytes) -> Literal["text"] | BookKind:
     if content[:_START_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith(_NO_TABLES):
         message = f"{path} is a web page, a PDF or another document with the file name of a table"
         raise SpreadsheetError(message, action=_EXPORT, code="not_a_spreadsheet")
+    has_mark = content.startswith((b"\xff\xfe", b"\xfe\xff"))  # UTF-16 has zero bytes.
+    is_binary = not has_mark and re.search(rb"[\x00-\x08\x0e-\x1f]", content[:_START_BYTES])
+    if is_binary and path.suffix.lower() in BOOK_SUFFIXES:
+        raise SpreadsheetError(f"{path} is no workbook", code="damaged_spreadsheet")
     return "text"
 
 

@@ -269,6 +269,8 @@ def convert_errors(
         raise file_error(path, error, action) from error
     except duckdb.Error as error:
         text = str(error).partition("\n")[0]
+        if os.strerror(errno.EMFILE) in text:
+            raise file_error(path, OSError(errno.EMFILE, os.strerror(errno.EMFILE))) from error
         # DuckDB reports a file system without locks as a lock that another process holds.
         if any(each in str(error).lower() for each in _NO_LOCKS):
             raise no_locks_error(path) from error

@@ -287,6 +287,11 @@ def returned_people(connection: Connection, purges: Mapping[str, datetime]) -> l
     return found
 
 
+def has_bookmarks(connection: Connection) -> bool:
+    """Return True if a pull has loaded something."""
+    return bool(connection.execute("SELECT 1 FROM sync.bookmarks LIMIT 1").fetchall())
+
+
 def read_identity(connection: Connection) -> tuple[str, str, str] | None:
     """Return folder, address and version of the folder's identity; None if it has none yet."""
     rows = connection.execute("SELECT folder, address, written_by FROM sync.folder").fetchall()

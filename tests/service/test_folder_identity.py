@@ -107,6 +107,19 @@ def test_a_folder_of_another_workspace_is_refused_before_the_first_request(
     assert COUNTS["candidates"] == count_published_candidates(data)
 
 
+def test_a_folder_without_records_takes_the_corrected_address(
+    tmp_path: Path, sandbox: Sandbox
+) -> None:
+    wrong = variables("http://127.0.0.1:9", tmp_path)
+    failed = call(["pull"], wrong)
+    corrected = call(["pull", "companies"], variables(sandbox.base_url, tmp_path))
+    changed = call(["pull", "companies"], wrong)
+
+    assert "unreachable" in failed.err
+    assert 0 == corrected.status
+    assert "other_workspace" in changed.err
+
+
 def test_doctor_compares_the_folder_with_the_configured_workspace(
     data: Path, sandbox: Sandbox, other_workspace: Sandbox
 ) -> None:

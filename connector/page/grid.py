@@ -68,6 +68,7 @@ def columns(imports: Imports, each: Import) -> dict[str, Any]:
         "targets": {
             field.name: {
                 "key": field.key,
+                "label": field.field.label if field.name == field.key else "",
                 "required": field.field.create.required and is_create,
                 "choices": field.accepted_values(each.mode) if field.field.values else (),
             }

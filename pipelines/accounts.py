@@ -224,34 +224,27 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
             signal.signal(each, handler)
 
 
-def has_tries_left(context: Context) -> bool:
-    """Return True if the step has tries left."""
-    return context.retry_number < len(RETRY_SECONDS)
-
-
-def retry(context: Context, reason: dg.Failure) -> dg.RetryRequested:
-    """Return the exception with which Dagster runs the step again later.
+def retry(context: Context, reason: dg.Failure) -> None:
+    """Raise the exception with which Dagster runs the step again later, if it has tries left.
 
     The steps have no retry policy: with one, Dagster also repeats a step that a user terminated.
     """
-    request = dg.RetryRequested(
-        max_retries=len(RETRY_SECONDS), seconds_to_wait=RETRY_SECONDS[context.retry_number]
-    )
-    request.__cause__ = reason
-    return request
+    tries = len(RETRY_SECONDS)
+    if context.retry_number < tries:
+        seconds = RETRY_SECONDS[context.retry_number]
+        raise dg.RetryRequested(max_retries=tries, seconds_to_wait=seconds) from reason
 
 
 def to_failure(
     error: ConnectorError, context: Context | None = None, metadata: Mapping[str, Any] | None = None
-) -> dg.Failure | dg.RetryRequested:
+) -> dg.Failure:
     """Return the error as a failure that Dagster shows without a traceback.
 
-    Dagster retries the step if the same request may succeed later without a change. It does not
+    Retries the step instead if the same request may succeed later without a change. It does not
     wait again for a process that uses the account: that one does the same work, or ends late.
     """
     about = {"code": error.code, "action": error.action, **(metadata or {})}
     failure = dg.Failure(description=explain(error), metadata=about, allow_retries=False)
-    is_temporary = isinstance(error, TryAgain) and not isinstance(error, AccountBusy)
-    if is_temporary and context is not None and has_tries_left(context):
-        return retry(context, failure)
+    if context is not None and isinstance(error, TryAgain) and not isinstance(error, AccountBusy):
+        retry(context, failure)
     return failure

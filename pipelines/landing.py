@@ -28,18 +28,8 @@ from connector.settings import Settings
 from connector.state.runs import ResourceRun
 from connector.warehouse.schema import landing_columns
 from connector.warehouse.warehouse import Warehouse
-from pipelines.accounts import (
-    API,
-    LANDING,
-    Account,
-    Accounts,
-    account_of,
-    has_tries_left,
-    retry,
-    run,
-    to_failure,
-)
-from pipelines.models import PUBLISHED, publish_and_describe
+from pipelines.accounts import API, LANDING, Account, Accounts, account_of, retry, run, to_failure
+from pipelines.models import PUBLISHED, publish_and_describe, table_schema
 
 PUSHING = frozenset(("push", "resolve", "undo"))
 """Holders of an account's lock for which a pull is skipped: they send rows."""
@@ -117,7 +107,7 @@ def landing_assets(accounts: Accounts) -> dg.AssetsDefinition:
                 group_name=LANDING,
                 kinds={"api", "python", "duckdb"},
                 metadata={
-                    "dagster/column_schema": _table_schema(name),
+                    "dagster/column_schema": table_schema(landing_columns(name)),
                     "dagster/table_name": f"landing.{name}",
                     "scope": resource.read_scope(),
                 },
@@ -168,8 +158,8 @@ def landing_assets(accounts: Accounts) -> dg.AssetsDefinition:
             raise to_failure(error, context) from None
         missing = [each for each in report.resources.values() if each.outcome not in LOADED]
         reasons = _failure_reasons(report, missing)
-        if reasons and _is_temporary(report, missing) and has_tries_left(context):
-            raise retry(context, dg.Failure(reasons))
+        if reasons and _is_temporary(report, missing):
+            retry(context, dg.Failure(reasons))
         for name, result in report.resources.items():
             if result not in missing and keys[name] in context.selected_asset_keys:
                 metadata = _pull_metadata(result, report, Warehouse(settings.folder))
@@ -248,8 +238,3 @@ def _pull_metadata(result: ResourceRun, report: PullReport, warehouse: Warehouse
     if result.bookmark_after is not None:
         metadata["changes_read_until"] = dg.MetadataValue.timestamp(result.bookmark_after)
     return {name: value for name, value in metadata.items() if value is not None}
-
-
-def _table_schema(resource: str) -> dg.TableSchema:
-    columns = landing_columns(resource)
-    return dg.TableSchema([dg.TableColumn(e.name, e.type, description=e.comment) for e in columns])

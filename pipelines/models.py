@@ -7,8 +7,7 @@ views and seeds are external assets: a run builds them with the marts and does n
 # Dagster reads the annotations of an asset at import, so they are not postponed here.
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import dagster as dg
@@ -17,11 +16,11 @@ from connector.catalog import CATALOG
 from connector.errors import ConnectorError, PublishingRefused
 from connector.models.project import Check, Node
 from connector.models.publish import PublishResult, publish
-from connector.models.runner import CheckResult
+from connector.models.runner import CheckResult, read_columns
 from connector.pulls.account import check_account
 from connector.pulls.report import explain
 from connector.settings import Settings
-from connector.warehouse.user_query import query
+from connector.warehouse.file import open_read_only
 from pipelines.accounts import LANDING, Account, Accounts, account_of, to_failure
 
 PUBLISHED = "published"
@@ -87,13 +86,15 @@ def model_assets(accounts: Accounts) -> tuple[dg.AssetsDefinition, list[dg.Asset
             ) from None
         except ConnectorError as error:
             raise to_failure(error, context) from None
-        columns, shown = _columns_by_table(done.file), dict[dg.AssetKey, dict[str, Any]]()
+        shown = dict[dg.AssetKey, dict[str, Any]]()
+        with open_read_only(done.file) as connection:
+            columns = read_columns(connection, accounts.project)
         for model in done.built.models:
             if model.name in keys:
                 table = f"{model.schema}.{model.name}"
                 shown[keys[model.name]] = {
                     "dagster/uri": metadata["dagster/uri"],
-                    "dagster/column_schema": dg.TableSchema(columns[table]),
+                    "dagster/column_schema": table_schema(columns[table]),
                     "dagster/row_count": model.rows,
                     "seconds": round(model.seconds, 3),
                 }
@@ -216,13 +217,6 @@ def publish_and_describe(
     return done, {"dagster/uri": done.file.absolute().as_uri(), **metadata}
 
 
-def _columns_by_table(published: Path) -> Mapping[str, list[dg.TableColumn]]:
-    """Return the columns of each table in the published file, by `schema.table`."""
-    found: dict[str, list[dg.TableColumn]] = defaultdict(list)
-    for table, name, type, comment in query(
-        published,
-        "SELECT schema_name || '.' || table_name, column_name, data_type, comment"
-        " FROM duckdb_columns() WHERE NOT internal ORDER BY column_index",
-    ).rows:
-        found[table].append(dg.TableColumn(name, type, description=comment or None))
-    return found
+def table_schema(columns: Iterable[Any]) -> dg.TableSchema:
+    """Return columns with `name`, `type` and `comment` in Dagster's form."""
+    return dg.TableSchema([dg.TableColumn(e.name, e.type, description=e.comment) for e in columns])

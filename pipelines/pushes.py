@@ -6,7 +6,6 @@ values are never logged or recorded here: the report has them.
 
 # Dagster reads the annotations of an op at import, so they are not postponed here.
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -85,10 +84,12 @@ def push_jobs(accounts: Accounts) -> Iterator[dg.JobDefinition]:
         context: dg.OpExecutionContext, config: PushConfig, account: dg.ResourceParam[Account]
     ) -> None:
         """Push the file. Raises `dagster.Failure` if the push was stopped or failed."""
-        with _convert_errors(context):
-            path, options = account.folder / config.file, config.options(account.folder)
-            file = options.push_file(config.resource, path)
+        path = account.folder / config.file
+        try:
+            file = config.options(account.folder).push_file(config.resource, path)
             _push(context, accounts, account, file, config.inbox_digest)
+        except ConnectorError as error:
+            raise to_failure(error, context) from None
 
     @dg.op(out=dg.Out(dg.Nothing))
     def push_query(
@@ -97,7 +98,7 @@ def push_jobs(accounts: Accounts) -> Iterator[dg.JobDefinition]:
         """Push the rows of the query. Raises `dagster.Failure` if the query or the push fails."""
         path = account.folder / config.query
         is_file = path.suffix.lower() == ".sql"
-        with _convert_errors(context):
+        try:
             file = file_from_query(
                 account.settings(account_of(context)),
                 config.resource,
@@ -109,6 +110,8 @@ def push_jobs(accounts: Accounts) -> Iterator[dg.JobDefinition]:
                 context.log.info("The query returned no rows, so nothing was pushed.")
             else:
                 _push(context, accounts, account, file)
+        except ConnectorError as error:
+            raise to_failure(error, context) from None
 
     for name, step, what in (
         (NAME, push_file, "one spreadsheet"),
@@ -121,15 +124,6 @@ def push_jobs(accounts: Accounts) -> Iterator[dg.JobDefinition]:
             tags={} if accounts.names else {ACCOUNT_TAG: UNNAMED},
             executor_def=dg.in_process_executor,
         )
-
-
-@contextmanager
-def _convert_errors(context: dg.OpExecutionContext) -> Iterator[None]:
-    """Raise errors of the connector as `dagster.Failure`."""
-    try:
-        yield
-    except ConnectorError as error:
-        raise to_failure(error, context) from None
 
 
 def _push(

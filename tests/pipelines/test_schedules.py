@@ -11,6 +11,7 @@ import pytest
 import yaml
 from dagster._core.definitions.schedule_definition import ScheduleExecutionData as Tick
 
+from connector.warehouse.file import make_folder
 from pipelines import schedules
 from pipelines.accounts import ACCOUNT_TAG, PARTITION_TAG, Account, Accounts
 from pipelines.definitions import define, definitions
@@ -185,7 +186,9 @@ def test_a_silent_run_is_not_reported_while_the_lock_of_the_account_is_held(
     run = instance.create_run_for_job(
         job, status=dg.DagsterRunStatus.STARTED, tags={PARTITION_TAG: "acme"}
     )
-    other = OtherProcess(account.settings("acme").folder, "pull")
+    folder = account.settings("acme").folder
+    make_folder(folder)
+    other = OtherProcess(folder, "pull")
     try:
         tick = evaluate_tick(define(account), "nightly_pull_schedule", instance)
     finally:

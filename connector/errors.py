@@ -316,6 +316,7 @@ class WarehouseError(ConnectorError):
         "folder_mixed": f"{_RESTORE}copy the file that belongs to this account back to the folder.",
         "damaged_log": "Move this log to another folder, then run 'connector pull'.",
         "no_file_locks": "Set CONNECTOR_DATA_DIR to a folder on a local disk.",
+        "out_of_memory": "Give the process more memory, or set CONNECTOR_MODELS=off.",
         "disk_full": "Free space on this disk, then run the command again. No data is lost.",
         "purge_undone": "Run 'connector pull', then 'connector person purge --apply'.",
         "warehouse_busy": "Wait until the other process ends. To query, open recruitment.duckdb.",
@@ -416,6 +417,11 @@ class SpreadsheetError(ConnectorError):
         "sheet_unknown": "Choose the sheet with --sheet.",
         "spreadsheet_changed": "Wait until the file is saved, then run the command again.",
     }
+
+    def __init__(self, message: str, *, names: Sequence[str] = (), **options: Any) -> None:
+        """`names` are the sheets from which the user has to choose one."""
+        self.names = tuple(names)
+        super().__init__(message, **options)
 
 
 class ReportRefused(SpreadsheetError):

@@ -23,7 +23,7 @@ import click
 from connector.atomic_files import find_wide_permissions
 from connector.cli.stopping import describe_interrupt
 from connector.cli.terminal import Terminal, discard_output, open_closed_streams
-from connector.errors import DONE, FAILED, ConnectorError, Misused
+from connector.errors import DONE, FAILED, ConnectorError, Misused, file_error
 from connector.log import mask_secrets
 from connector.settings import (
     ConfiguredAccount,
@@ -163,6 +163,8 @@ def _run_and_report(terminal: Terminal, call: Callable[[], int | None], if_inter
         return FAILED
     except Exception as error:
         _LOGGER.debug("the command failed", exc_info=True, extra={"event": "command_failed"})
+        if isinstance(error, OSError):
+            error = file_error(Path(error.filename or "a file"), error)
         if not isinstance(error, ConnectorError):
             error = ConnectorError(f"an unexpected error: {error_location(error)}")
         return terminal.print_failure(error)

@@ -93,7 +93,9 @@ def read_sheet(path: Path, content: bytes, kind: BookKind, wanted: str | None) -
             if wanted not in sheets:
                 action = f"Use one of: {', '.join(map(repr, sheets))}."
                 message = f"{path} has no sheet {wanted!r}"
-                raise SpreadsheetError(message, code="sheet_unknown", action=action)
+                raise SpreadsheetError(
+                    message, code="sheet_unknown", action=action, names=tuple(sheets)
+                )
             return sheets[wanted][1]()
     except (SpreadsheetError, MemoryError):
         raise
@@ -137,7 +139,7 @@ def _only_table(path: Path, sheets: Mapping[str, Sheet]) -> Sheet:
     shown = (f"{n!r} ({', '.join(filter(None, h.headings[:4]))})" for n, h in headings.items())
     action = f"Choose one with --sheet: {'; '.join(shown)}."
     message = f"{path} has {len(headings)} sheets with rows"
-    raise SpreadsheetError(message, code="sheet_unknown", action=action)
+    raise SpreadsheetError(message, code="sheet_unknown", action=action, names=tuple(headings))
 
 
 _Sheets = dict[str, tuple[bool, Callable[[], Sheet]]]

@@ -241,6 +241,7 @@ def remove_file(path: Path) -> None:
 _ERRORS = (
     (("no space left", "file too large", "disk full"), "the disk is full: {} cannot be written",
      "disk_full"),
+    (("out of memory",), "{} needs more memory than this process may use", "out_of_memory"),
     (("replaying wal", "corrupt wal"), "the log {}.wal is damaged", "damaged_log"),
     (("could not set lock",), "{} is used by {holder}", "warehouse_busy"),
     (("not a valid duckdb", "serialization"),

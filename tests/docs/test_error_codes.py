@@ -22,6 +22,7 @@ from connector.errors import (
     NoAnswer,
     NotTheApi,
     PublishingRefused,
+    SpreadsheetError,
     UnknownName,
     ValidationFailed,
 )
@@ -98,7 +99,7 @@ def test_every_error_has_a_message_and_an_action(error: ConnectorError) -> None:
 
 
 def test_composed_actions_have_an_example() -> None:
-    plain = (ConnectorError, AccountBusy, Answered, NoAnswer, NotTheApi)
+    plain = (ConnectorError, AccountBusy, Answered, NoAnswer, NotTheApi, SpreadsheetError)
     composed = [e for e in find_error_classes() if "__init__" in vars(e) and e not in plain]
 
     assert set(EXAMPLES) == set(composed)

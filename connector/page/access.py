@@ -1,7 +1,7 @@
 """Access to the page: a link that works once, or the user that a reverse proxy names.
 
 A request must name the page's own host, and a change must come from the page itself. The session is
-a cookie that scripts cannot read. It is on disk too, so that a restart signs nobody out.
+a cookie that scripts cannot read. It is on disk too, so that all stay signed in after a restart.
 """
 
 from __future__ import annotations

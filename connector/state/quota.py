@@ -166,12 +166,13 @@ class Quota:
                 " used up. To send requests anyway, add --ignore-quota",
                 resets_at=format_moment(found.until),
             )
-        month = self.month()
-        kept = month.reserve if self._keeps_reserve else 0
-        room = None if month.limit is None else month.limit - kept
-        given = (self._command, request.operation, room, month.period.begins, month.period.ends)
-        if not self._database.write(_SPEND, self.today, *given):
-            reserved = f"; {kept:,} reserved" if kept else ""
+        limit, today = self._settings.monthly_requests, self.today
+        period = billing_period(today, self._settings.billing_day)
+        kept = self._settings.monthly_reserve if self._keeps_reserve else 0
+        room = None if limit is None else limit - kept
+        given = (self._command, request.operation, room, period.begins, period.ends)
+        if not self._database.write(_SPEND, today, *given):
+            month, reserved = self.month(), f"; {kept:,} reserved" if kept else ""
             raise quota_spent(
                 f"The monthly limit of {month.limit:,} requests is used up ({month.used:,} used"
                 f"{reserved}). The limit resets on {month.period.ends}.",

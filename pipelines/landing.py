@@ -137,7 +137,6 @@ def landing_assets(accounts: Accounts) -> dg.AssetsDefinition:
         """
         settings = account.settings(account_of(context))
         checks = {each.asset_key for each in context.selected_asset_check_keys}
-        watch = account.watch or ProgressLog(context.log)
         try:
             report = run(
                 pull(
@@ -145,7 +144,7 @@ def landing_assets(accounts: Accounts) -> dg.AssetsDefinition:
                     [n for n, key in keys.items() if key in context.selected_asset_keys | checks],
                     options=config.options(settings),
                     publishes=False,
-                    watch=watch,
+                    watch=account.watch or ProgressLog(context.log),
                     command="dagster",
                 )
             )

@@ -32,11 +32,8 @@ from pipelines.accounts import (
 )
 from pipelines.landing import ProgressLog
 
-NAME = "push_spreadsheet"
-"""Name of the job that pushes a file."""
-
-OP = "push_file"
-"""Name of its only step."""
+NAME, OP = "push_spreadsheet", "push_file"
+"""Name of the job that pushes a file, and of its only step."""
 
 
 class RowConfig(dg.PermissiveConfig):

@@ -117,7 +117,7 @@ def test_a_redirect_to_another_server_suggests_its_address(tmp_path: Path) -> No
         called = call(["pull", "jobs"], environ)
 
     assert "[redirected]" in called.err
-    assert "set CONNECTOR_BASE_URL to its part before '/api/v1'" in called.err
+    assert "set CONNECTOR_BASE_URL to it, without '/api/v1'" in called.err
 
 
 # -- Values of another type ------------------------------------------------------------------------

@@ -20,7 +20,8 @@ from connector.models.runner import CheckResult, read_columns
 from connector.pulls.account import check_account
 from connector.pulls.report import explain
 from connector.settings import Settings
-from connector.warehouse.file import open_read_only
+from connector.state.lock import hold
+from connector.warehouse.file import make_folder, open_read_only
 from pipelines.accounts import LANDING, Account, Accounts, account_of, to_failure
 
 PUBLISHED = "published"
@@ -211,8 +212,10 @@ def publish_and_describe(
 
     `run_id` is the connector's run whose records are published.
     """
-    check_account(settings)
-    done = publish(settings, run_id=run_id)
+    make_folder(settings.folder)
+    with hold(settings.folder, "publish"):  # The work file can be read by one process only.
+        check_account(settings)
+        done = publish(settings, run_id=run_id)
     metadata = {name: value for name, value in done.as_json().items() if value is not None}
     return done, {"dagster/uri": done.file.absolute().as_uri(), **metadata}
 
